@@ -1,0 +1,160 @@
+package agentkernel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentkernel-go/agentkernel/internal/textbuf"
+)
+
+// finishArgs turns the argument text of a call into its Args. ends are the offsets at which
+// increments ended; cut tells that the output limit ended the message within or behind
+// this call, so that only text that is an object itself is known to be whole.
+func finishArgs(call *ToolCall, ends []int, cut bool) {
+	raw := call.RawArgs
+	call.Args, call.RawArgs = json.RawMessage(`{}`), ""
+	args, err := parseObject(raw)
+	if err != nil && !cut {
+		args, err = resolveArgs(raw, ends, err)
+	}
+	switch {
+	case cut && (err != nil || isBlank(raw)):
+		call.ArgsError = "the output limit cut the call off before its arguments were complete"
+		call.RawArgs = raw
+	case err != nil:
+		call.ArgsError = err.Error()
+		call.RawArgs = raw
+	default:
+		call.Args = args
+	}
+}
+
+// resolveArgs reads argument text that is no object, for the reason err, but as providers
+// send one: behind a placeholder {}, or as a whole more than once.
+func resolveArgs(raw string, ends []int, err error) (json.RawMessage, error) {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(raw, jsonSpace), "{}"); ok {
+		raw, ends = rest, shifted(ends, len(raw)-len(rest))
+		if args, err := parseObject(raw); err == nil {
+			return args, nil
+		}
+	}
+	if again, ok := sentAgain(raw, ends); ok {
+		return parseObject(again)
+	}
+	return nil, err
+}
+
+const jsonSpace = " \t\r\n"
+
+func isBlank(raw string) bool {
+	trimmed := strings.TrimSpace(raw)
+	return trimmed == "" || trimmed == "null"
+}
+
+// parseObject returns raw compacted if it is one JSON object, and an empty one for blank
+// text; otherwise the error names the place.
+func parseObject(raw string) (json.RawMessage, error) {
+	if isBlank(raw) {
+		return json.RawMessage(`{}`), nil
+	}
+	var object struct{} // nothing of it is kept
+	if err := json.Unmarshal(textbuf.Bytes(raw), &object); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, fmt.Errorf("arguments are no JSON: %w at offset %d of %d", err, syntax.Offset, len(raw))
+		}
+		return nil, errors.New("arguments are JSON but no object")
+	}
+	if tooDeep(raw) {
+		return nil, fmt.Errorf("arguments are nested more than %d levels deep", maxArgsDepth)
+	}
+	return compactJSON(textbuf.Bytes(raw)), nil
+}
+
+// maxArgsDepth bounds the nesting of arguments, half of what encoding/json reads: a message
+// with such arguments, and what the message stands in, can still be read back.
+const maxArgsDepth = 5000
+
+// tooDeep tells whether valid JSON is nested deeper than maxArgsDepth.
+func tooDeep(text string) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text) && depth <= maxArgsDepth; i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return depth > maxArgsDepth
+}
+
+// sentAgain finds the one object in a text that holds it several times: as whole copies, or
+// as increments of which each repeats all before it and the last is the object.
+func sentAgain(raw string, ends []int) (string, bool) {
+	if one := firstObject(raw); one != "" && isRepeated(raw, one) {
+		return one, true
+	}
+	held, start := "", 0
+	for _, end := range ends {
+		piece := raw[start:end]
+		if !strings.HasPrefix(piece, held) {
+			return "", false
+		}
+		held, start = piece, end
+	}
+	return held, len(ends) > 1
+}
+
+// firstObject is the text up to where the object that it begins with is closed, "" where it
+// begins with none or that is not closed.
+func firstObject(raw string) string {
+	raw = strings.TrimLeft(raw, jsonSpace)
+	if !strings.HasPrefix(raw, "{") {
+		return ""
+	}
+	depth, inText := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case c == '{' && !inText:
+			depth++
+		case c == '}' && !inText:
+			if depth--; depth == 0 {
+				return raw[:i+1]
+			}
+		}
+	}
+	return ""
+}
+
+// isRepeated tells whether raw is nothing but one, over and over.
+func isRepeated(raw, one string) bool {
+	for raw = strings.TrimLeft(raw, jsonSpace); raw != ""; raw = strings.TrimLeft(raw, jsonSpace) {
+		rest, ok := strings.CutPrefix(raw, one)
+		if !ok {
+			return false
+		}
+		raw = rest
+	}
+	return true
+}
+
+func shifted(ends []int, by int) []int {
+	var out []int
+	for _, end := range ends {
+		if end > by {
+			out = append(out, end-by)
+		}
+	}
+	return out
+}

@@ -1,0 +1,415 @@
+package agentkernel
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agentkernel-go/agentkernel/internal/textbuf"
+)
+
+// partial is an assistant message while it streams: it takes increments and hands out
+// snapshots. For one goroutine.
+//
+// A snapshot costs its block headers; the texts in it are views of append-only buffers, so
+// that a message of n increments costs O(n) in all.
+type partial struct {
+	// taken tells whether a call id is used in the history or the run already.
+	taken func(id string) bool
+	// show is told of each change that a snapshot shows, before the next one is made.
+	show func(growth)
+
+	model   string
+	started time.Time
+	usage   *Usage
+
+	blocks []growing
+	calls  []*callSlot // in the order in which they opened
+	byID   map[string]*callSlot
+	byKey  map[string]*callSlot
+
+	blockSlab []ContentBlock
+	callSlab  []ToolCall
+}
+
+// growing is one block of a partial.
+type growing struct {
+	kind ContentType
+	text textbuf.Buffer // text, thinking or argument text
+	// tail is the beginning of a rune whose rest has not come yet.
+	tail string
+	call *callSlot
+	// signature and extra show from MessageEnd on.
+	signature string
+	extra     json.RawMessage
+}
+
+// callSlot is what came of a tool call besides its argument text.
+type callSlot struct {
+	block      int
+	id         string // as shown: the provider's, or minted where that one was taken
+	providerID string
+	// name is what came so far; it shows once it cannot grow any more, so that a name
+	// that comes in pieces is never shown in part.
+	name  string
+	named bool
+	// ends are the offsets at which increments of the argument text ended.
+	ends []int
+}
+
+// growth is one change of one block: the fields of a MessageUpdate.
+type growth struct {
+	kind  DeltaKind
+	index int
+	delta string
+	call  *callSlot
+}
+
+func newPartial(taken func(string) bool, show func(growth)) *partial {
+	return &partial{taken: taken, show: show, started: now()}
+}
+
+// apply adds one increment.
+func (p *partial) apply(ev StreamEvent) {
+	if p.model == "" {
+		p.model = validText(ev.Model)
+	}
+	switch ev.Type {
+	case StreamEventTextDelta:
+		p.applyText(ContentText, ev)
+	case StreamEventThinkingDelta:
+		p.applyText(ContentThinking, ev)
+	case StreamEventToolCallDelta:
+		p.applyCall(ev)
+	case StreamEventUsage, StreamEventDone:
+		if !ev.Usage.isZero() {
+			p.usage = ev.Usage.clone()
+		}
+	}
+}
+
+// applyText adds to the last block if it is of that kind, otherwise to a new one.
+func (p *partial) applyText(kind ContentType, ev StreamEvent) {
+	opaque := ev.Signature != "" || len(ev.Extra) > 0
+	i := len(p.blocks) - 1
+	if ev.Delta == "" && opaque {
+		i = p.lastOf(kind)
+	}
+	opened := i < 0 || p.blocks[i].kind != kind
+	if opened {
+		if ev.Delta == "" && !opaque {
+			return
+		}
+		i = p.openBlock(growing{kind: kind})
+	}
+	p.blocks[i].keepOpaque(ev)
+	delta := p.blocks[i].grow(ev.Delta)
+	if opened || delta != "" {
+		p.show(growth{kind: p.blocks[i].delta(), index: i, delta: delta})
+	}
+}
+
+// openBlock adds a block and returns its index. Text before it cannot grow any more.
+func (p *partial) openBlock(b growing) int {
+	n := len(p.blocks)
+	if n > 0 && p.blocks[n-1].call == nil {
+		p.settleBlock(n - 1)
+	}
+	p.blocks = append(p.blocks, b)
+	return n
+}
+
+func (p *partial) lastOf(kind ContentType) int {
+	for i := len(p.blocks) - 1; i >= 0; i-- {
+		if p.blocks[i].kind == kind {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *partial) applyCall(ev StreamEvent) {
+	ev.ID = providerID(validText(ev.ID))
+	slot, changed := p.slot(ev)
+	b := &p.blocks[slot.block]
+	b.keepOpaque(ev)
+	delta := b.grow(ev.Delta)
+	slot.learnName(validText(ev.Name))
+	if delta != "" {
+		slot.ends = append(slot.ends, b.text.Len())
+		slot.settleName()
+		changed = true
+	}
+	if changed {
+		p.show(growth{kind: DeltaToolCall, index: slot.block, delta: delta, call: slot})
+	}
+}
+
+// slot finds the call that ev adds to: by a known id, else by key, else the last one open.
+// A new id opens a new slot, unless it is the late id of a slot that has none yet. It
+// reports whether the slot or its id is new.
+func (p *partial) slot(ev StreamEvent) (*callSlot, bool) {
+	if s := p.byID[ev.ID]; s != nil {
+		p.pointKey(ev.Key, s)
+		return s, false
+	}
+	s := p.byKey[ev.Key]
+	if ev.Key == "" && len(p.calls) > 0 {
+		s = p.calls[len(p.calls)-1]
+	}
+	switch {
+	case s == nil:
+		s = p.openSlot(ev.Key)
+	case ev.ID == "":
+		return s, false
+	case s.providerID != "" || ev.Key == "" && s.name != "":
+		s = p.openSlot(ev.Key)
+	}
+	p.learnID(s, ev.ID)
+	return s, true
+}
+
+func (p *partial) openSlot(key string) *callSlot {
+	if n := len(p.calls); n > 0 {
+		if last := p.calls[n-1]; last.settleName() {
+			p.show(growth{kind: DeltaToolCall, index: last.block, call: last})
+		}
+	}
+	s := new(callSlot)
+	s.block = p.openBlock(growing{kind: ContentToolCall, call: s})
+	p.calls = append(p.calls, s)
+	p.pointKey(key, s)
+	return s
+}
+
+func (p *partial) pointKey(key string, s *callSlot) {
+	if key == "" {
+		return
+	}
+	if p.byKey == nil {
+		p.byKey = make(map[string]*callSlot)
+	}
+	p.byKey[key] = s
+}
+
+// learnID gives the slot the id that the provider sent, or one of our own where that one
+// stands for another call already.
+func (p *partial) learnID(s *callSlot, id string) {
+	if id == "" {
+		return
+	}
+	s.providerID, s.id = id, id
+	if p.taken(s.id) {
+		s.id = p.mintID()
+	}
+	if p.byID == nil {
+		p.byID = make(map[string]*callSlot)
+	}
+	p.byID[id] = s
+}
+
+func (p *partial) mintID() string { return "call_" + rand.Text() }
+
+// learnName takes a name that came whole, again, or in pieces.
+func (s *callSlot) learnName(name string) {
+	switch {
+	case s.named || name == s.name:
+	case strings.HasPrefix(name, s.name):
+		s.name = name
+	default:
+		s.name += name
+	}
+}
+
+// settleName shows the name from now on. It reports whether that is news.
+func (s *callSlot) settleName() bool {
+	news := !s.named && s.name != ""
+	s.named = s.named || news
+	return news
+}
+
+// shownName is the name as far as it is known to be whole.
+func (s *callSlot) shownName() string {
+	if s.named {
+		return s.name
+	}
+	return ""
+}
+
+// providerID is the id as sent, or "" for the words that stand for none.
+func providerID(id string) string {
+	switch strings.ToLower(strings.TrimSpace(id)) {
+	case "", "null", "undefined", "none", "nil":
+		return ""
+	}
+	return id
+}
+
+func (b *growing) keepOpaque(ev StreamEvent) {
+	if ev.Signature != "" {
+		b.signature = validText(ev.Signature)
+	}
+	if len(ev.Extra) > 0 {
+		b.extra = compactJSON(ev.Extra)
+	}
+}
+
+// grow adds s and returns what a snapshot shows of it: whole runes only.
+func (b *growing) grow(s string) string {
+	if b.tail != "" || !utf8.ValidString(s) {
+		s, b.tail = wholeRunes(b.tail + s)
+	}
+	if s != "" {
+		b.text.Append(s)
+	}
+	return s
+}
+
+// wholeRunes splits off the beginning of a rune at the end of s and makes the rest valid.
+func wholeRunes(s string) (text, tail string) {
+	for i := len(s) - 1; i >= 0 && i >= len(s)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(s[i]) {
+			if !utf8.FullRuneInString(s[i:]) {
+				s, tail = s[:i], s[i:]
+			}
+			break
+		}
+	}
+	return validText(s), tail
+}
+
+// settle shows what waited for more that never came: names, and halves of runes.
+func (p *partial) settle() {
+	for i := range p.blocks {
+		p.settleBlock(i)
+	}
+}
+
+func (p *partial) settleBlock(i int) {
+	b := &p.blocks[i]
+	g := growth{kind: b.delta(), index: i, delta: validText(b.tail), call: b.call}
+	b.text.Append(g.delta)
+	b.tail = ""
+	if g.call != nil && g.delta != "" {
+		g.call.ends = append(g.call.ends, b.text.Len())
+	}
+	if g.call != nil && g.call.settleName() || g.delta != "" {
+		p.show(g)
+	}
+}
+
+func (b *growing) delta() DeltaKind {
+	switch b.kind {
+	case ContentThinking:
+		return DeltaThinking
+	case ContentToolCall:
+		return DeltaToolCall
+	}
+	return DeltaText
+}
+
+// snapshot is the message so far, with a slice of blocks of its own.
+func (p *partial) snapshot() Message {
+	content := p.takeBlocks(len(p.blocks))
+	for i := range p.blocks {
+		b, out := &p.blocks[i], &content[i]
+		out.Type = b.kind
+		switch b.kind {
+		case ContentText:
+			out.Text = b.text.String()
+		case ContentThinking:
+			out.Thinking = b.text.String()
+		default:
+			out.ToolCall = p.takeCall()
+			*out.ToolCall = ToolCall{ID: b.call.id, Name: b.call.shownName(), RawArgs: b.text.String()}
+		}
+	}
+	return Message{Role: RoleAssistant, Content: content, Timestamp: p.started, Model: p.model}
+}
+
+// slabBlocks is how many block headers are allocated at once for the snapshots of a message.
+const slabBlocks = 32
+
+func (p *partial) takeBlocks(n int) []ContentBlock {
+	if len(p.blockSlab) < n {
+		p.blockSlab = make([]ContentBlock, max(slabBlocks, 4*n))
+	}
+	taken := p.blockSlab[:n:n]
+	p.blockSlab = p.blockSlab[n:]
+	return taken
+}
+
+func (p *partial) takeCall() *ToolCall {
+	if len(p.callSlab) == 0 {
+		p.callSlab = make([]ToolCall, slabBlocks)
+	}
+	call := &p.callSlab[0]
+	p.callSlab = p.callSlab[1:]
+	return call
+}
+
+// discarded is the message of an attempt that failed: what was shown, and what it cost.
+func (p *partial) discarded() Message {
+	m := p.snapshot()
+	m.Usage = p.usage.clone()
+	m.StopReason = StopReasonError
+	return m
+}
+
+// aborted is the message of an attempt that was stopped: text and thinking, no calls, since
+// none of them is known to be whole.
+func (p *partial) aborted() Message {
+	m := p.whole()
+	kept := m.Content[:0:0]
+	for _, b := range m.Content {
+		if b.Type != ContentToolCall {
+			kept = append(kept, b)
+		}
+	}
+	m.Content = kept
+	m.StopReason = StopReasonAborted
+	return m
+}
+
+// finished is the message that the model said is done: ids filled in, arguments normalised.
+func (p *partial) finished(stop StopReason, raw string) Message {
+	m := p.whole()
+	m.RawStopReason = validText(raw)
+	m.StopReason = stopReason(stop, len(p.calls) > 0)
+	for i, s := range p.calls {
+		call := m.Content[s.block].ToolCall
+		if call.ID == "" {
+			call.ID = p.mintID()
+		}
+		last := i == len(p.calls)-1
+		finishArgs(call, s.ends, m.StopReason == StopReasonLength && last)
+	}
+	return m
+}
+
+// whole is a snapshot with all that shows only at the end. It stands alone: the memory of
+// snapshots holds on to the texts of those before it.
+func (p *partial) whole() Message {
+	m := p.snapshot()
+	m.Content = ownBlocks(m.Content)
+	m.Usage = p.usage.clone()
+	for i := range p.blocks {
+		m.Content[i].Signature = p.blocks[i].signature
+		m.Content[i].Extra = p.blocks[i].extra
+	}
+	return m
+}
+
+// stopReason makes the model's reason agree with what it wrote. A message that is done was
+// neither aborted nor did it fail, and a reason that is not ours says no more than that.
+func stopReason(stop StopReason, calls bool) StopReason {
+	switch {
+	case stop == StopReasonLength || stop == StopReasonRefusal:
+		return stop
+	case calls:
+		return StopReasonToolUse
+	}
+	return StopReasonStop
+}

@@ -1,0 +1,276 @@
+package agentkernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// modelCall is one call of the model: the attempts that it takes.
+type modelCall struct {
+	attempt int
+	asked   time.Time
+	partial *partial
+	// open tells that MessageStart was emitted and nothing closed the message yet.
+	open bool
+
+	failures  int         // attempts that the model in use has failed
+	empties   int         // attempts that came to nothing
+	recovered bool        // the history was made smaller for this call
+	fallbacks []ChatModel // those that have not been asked yet
+}
+
+// answer is an assistant message whose calls and ModelResponse are open.
+type answer struct {
+	message Message
+	shown   Message // the copy of message whose bytes the events share
+	calls   []ToolCall
+	running []*callRun   // the calls while they are worked on
+	results []ToolResult // those that stand in the history
+	asked   time.Time
+	// old: the message stands in the history that the run was given.
+	old bool
+}
+
+func (a *answer) terminate() bool {
+	for _, r := range a.results {
+		if r.Terminate {
+			return true
+		}
+	}
+	return false
+}
+
+// streamEnd is how a model's stream ended: by Done, by an error, or, where neither is set,
+// without a word.
+type streamEnd struct {
+	done   bool
+	reason StopReason
+	raw    string
+	err    *Error
+}
+
+// askModel begins a model call.
+func (r *run) askModel() step {
+	if r.stopped() {
+		return r.stop
+	}
+	if err := r.overBudget(); err != nil {
+		return r.fail(err)
+	}
+	r.asked++
+	r.call = modelCall{fallbacks: r.cfg.Fallbacks}
+	return r.project
+}
+
+// attempt asks the model once.
+func (r *run) attempt() step {
+	if r.stopped() {
+		return r.stop
+	}
+	messages, err := r.view()
+	switch {
+	case r.stopped():
+		return r.stop
+	case err != nil:
+		return r.fail(hookError("ConvertToLLM", err))
+	}
+	req := r.request(messages)
+	r.call.attempt++
+	r.call.asked = time.Now()
+	r.call.partial = newPartial(r.taken, r.update)
+	r.emit(Event{Type: EventModelRequest, Attempt: r.call.attempt, Request: &req})
+	return r.settle(r.stream(req))
+}
+
+// hookError is the end of a run whose hook failed.
+func hookError(name string, err error) *Error {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		return &Error{Kind: KindPanic, Op: "hook " + name, Err: p}
+	}
+	return &Error{Kind: KindHook, Op: "hook " + name, Err: err}
+}
+
+func (r *run) taken(id string) bool {
+	_, ok := r.ids[id]
+	return ok
+}
+
+// stream takes in the model's answer, on the goroutine that the model yields on.
+func (r *run) stream(req ModelRequest) streamEnd {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	defer cancel(nil)
+	model, v := r.settings.model, newVisit()
+	watch := watchIdle(v, r.cfg.StreamIdleTimeout, r.cfg.StopTimeout, cancel)
+	end, err := encloseUntil(r.fence, v, watch.late, func(v *visit) (end streamEnd, err error) {
+		seq := model.Stream(ctx, req)
+		if seq == nil {
+			return streamEnd{err: errNilStream}, nil
+		}
+		for ev, err := range seq {
+			if !v.enter() || !r.take(v, watch, &end, ev, err) {
+				break
+			}
+		}
+		return end, nil
+	})
+	idle := watch.stop()
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		return streamEnd{err: &Error{Kind: KindPanic, Op: "model", Err: p}}
+	}
+	if idle && !end.done && !r.stopped() {
+		return streamEnd{err: errStreamIdle}
+	}
+	return end
+}
+
+// take takes one increment in. It reports whether more should come. It leaves the visit.
+func (r *run) take(v *visit, watch *idleWatch, end *streamEnd, ev StreamEvent, err error) bool {
+	defer v.leave()
+	defer watch.heard()
+	switch {
+	case r.stopped() || watch.idle.Load():
+		return false
+	case err != nil:
+		end.err = asError(r.ctx, "model", err, KindProvider)
+		return false
+	}
+	if end.err = known(ev); end.err != nil {
+		return false
+	}
+	r.call.partial.apply(ev)
+	if ev.Type == StreamEventDone {
+		end.done, end.reason, end.raw = true, ev.StopReason, ev.RawStopReason
+	}
+	return !end.done
+}
+
+// update emits a change of the message, and MessageStart before the first.
+func (r *run) update(g growth) {
+	p := r.call.partial
+	r.openMessage()
+	ev := Event{
+		Type:         EventMessageUpdate,
+		Attempt:      r.call.attempt,
+		Message:      p.snapshot(),
+		Delta:        g.delta,
+		DeltaKind:    g.kind,
+		ContentIndex: g.index,
+	}
+	if g.call != nil {
+		ev.ToolID, ev.Tool = g.call.id, g.call.shownName()
+	}
+	r.emit(ev)
+}
+
+func (r *run) openMessage() {
+	if !r.call.open {
+		r.call.open = true
+		r.emit(Event{Type: EventMessageStart, Attempt: r.call.attempt, Message: r.call.partial.snapshot()})
+	}
+}
+
+// settle decides what an attempt came to.
+func (r *run) settle(end streamEnd) step {
+	switch {
+	case end.done && r.isEmpty(end) && r.call.empties < r.cfg.MaxEmptyRetries && !r.stopped():
+		r.call.empties++
+		r.discardMessage(errEmpty)
+		return r.retryAfter(errEmpty, 0)
+	case end.done:
+		return r.finishMessage(end)
+	case r.stopped():
+		return r.abortMessage()
+	case end.err == nil:
+		end.err = errTruncated
+	}
+	r.discardMessage(end.err)
+	return r.retry(end.err)
+}
+
+// errEmpty is why an attempt is taken back whose answer holds nothing.
+var errEmpty = &Error{Kind: KindProvider, Op: "model", Retryable: true, Err: errors.New("the answer is empty")}
+
+// isEmpty tells whether a finished answer holds neither text nor calls, without a reason.
+func (r *run) isEmpty(end streamEnd) bool {
+	p := r.call.partial
+	if len(p.calls) > 0 || stopReason(end.reason, false) != StopReasonStop {
+		return false
+	}
+	return !slices.ContainsFunc(p.blocks, func(b growing) bool {
+		return b.kind == ContentText && (b.text.Len() > 0 || b.tail != "")
+	})
+}
+
+// finishMessage ends the assistant's message as the model meant it.
+func (r *run) finishMessage(end streamEnd) step {
+	p := r.call.partial
+	p.settle()
+	r.openMessage()
+	return r.answered(p.finished(end.reason, end.raw))
+}
+
+// abortMessage ends the assistant's message where it was stopped, if it showed anything.
+func (r *run) abortMessage() step {
+	p := r.call.partial
+	if !r.call.open {
+		r.closeMessage()
+		return r.stop
+	}
+	return r.answered(p.aborted())
+}
+
+// answered puts the assistant's message into the history and turns to its calls.
+func (r *run) answered(m Message) step {
+	took := time.Since(r.call.asked)
+	if !r.commit(m) {
+		r.discardMessage(r.err)
+		return nil
+	}
+	attempt, asked := r.call.attempt, r.call.asked
+	r.call = modelCall{}
+	r.answer = &answer{message: m, shown: m.Clone(), calls: m.ToolCalls(), asked: asked}
+	for _, c := range r.answer.calls {
+		r.ids[c.ID] = struct{}{}
+	}
+	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown, Duration: took}, m)
+	return r.runTools
+}
+
+// discardMessage takes back what a failed attempt showed. An attempt that showed nothing
+// but counted tokens is opened first, so that they are not lost.
+func (r *run) discardMessage(err error) {
+	p := r.call.partial
+	if p == nil {
+		return
+	}
+	if p.usage != nil {
+		r.openMessage()
+	}
+	if !r.call.open {
+		return
+	}
+	r.call.open = false
+	r.emit(Event{Type: EventMessageDiscard, Attempt: r.call.attempt, Message: p.discarded(), Err: err})
+	r.call.partial = nil
+}
+
+// closeMessage discards the message that the end of the run finds open.
+func (r *run) closeMessage() {
+	err := error(r.err)
+	if r.err == nil {
+		err = stopError(r.ctx)
+	}
+	r.discardMessage(err)
+}
+
+// known refuses an event of a type that there is not.
+func known(ev StreamEvent) *Error {
+	switch ev.Type {
+	case StreamEventTextDelta, StreamEventThinkingDelta, StreamEventToolCallDelta, StreamEventUsage, StreamEventDone:
+		return nil
+	}
+	return &Error{Kind: KindProtocol, Op: "model", Err: fmt.Errorf("unknown stream event %q", ev.Type)}
+}

@@ -1,0 +1,488 @@
+package agentkernel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// ErrSteered is the cause with which the context of a running call ends whose tool asked to
+// be cancelled when steering arrives.
+var ErrSteered = errors.New("agentkernel: steering arrived")
+
+// runTools answers every call of the open answer and puts the results into the history.
+func (r *run) runTools() step {
+	if len(r.answer.calls) > 0 {
+		b := newBatch(r)
+		for b.advance() {
+			b.wait()
+		}
+	}
+	r.sayResults()
+	return r.respond
+}
+
+// batch is the calls of one answer while they are worked on: each is started in its turn,
+// runs on a goroutine of its own, and is closed once, by the run's goroutine.
+type batch struct {
+	r       *run
+	calls   []*callRun
+	next    int // the first that was not started
+	running int
+	alone   bool // what runs must run alone
+	skip    bool // steering arrived: start no more
+
+	back    chan outcome    // room for every call
+	wake    chan struct{}   // some mailbox holds something; capacity 1
+	relay   chan relayed    // events of runs that calls made
+	late    chan *callRun   // calls whose time is up; room for all that can come
+	stop    <-chan struct{} // the end of the run's context; nil once seen
+	overdue <-chan struct{} // the end of the time to stop; nil once seen
+	steer   <-chan struct{} // steering arrived; nil once seen, and where it changes nothing
+}
+
+// relayed is an event of a run that a call made.
+type relayed struct {
+	call *callRun
+	ev   Event
+}
+
+// callRun is one call on its way through the pipeline. What stands below "private" belongs
+// to the run's goroutine.
+type callRun struct {
+	call ToolCall
+	// shown is the copy of the call's Args that events share.
+	shown json.RawMessage
+	tool  *compiledTool
+	// problem is what is wrong with the arguments, for the repair hook.
+	problem string
+	box     *mailbox
+	gone    chan struct{} // closed when the call is closed
+	cancel  context.CancelCauseFunc
+	// decided tells what came first, the execution or steering: see begin and preempt.
+	decided atomic.Int32
+
+	// private
+	examined bool
+	refusal  *ToolResult // known before the call begins
+	safe     bool
+	label    string
+	began    time.Time
+	timer    *time.Timer // until the call is late; nil where nothing is to end it
+	state    callState
+	result   ToolResult
+	children int  // runs that it made whose events are on the stream and that have not ended
+	overdue  bool // it is to be left behind once they have
+}
+
+const (
+	executing = 1
+	preempted = 2
+)
+
+// begin claims the call for its execution. It reports false where steering was first.
+func (c *callRun) begin() bool { return c.decided.CompareAndSwap(0, executing) }
+
+// preempt takes the call away from an execution that has not begun. It reports whether the
+// call will never be executed.
+func (c *callRun) preempt() bool {
+	return c.decided.CompareAndSwap(0, preempted) || c.decided.Load() == preempted
+}
+
+type callState int
+
+const (
+	callWaiting callState = iota
+	callOpen
+	callClosed
+)
+
+// outcome is how a call's goroutine came back.
+type outcome struct {
+	call   *callRun
+	result ToolResult
+}
+
+func newBatch(r *run) *batch {
+	n := len(r.answer.calls)
+	b := &batch{
+		r:     r,
+		calls: make([]*callRun, n),
+		back:  make(chan outcome, n),
+		wake:  make(chan struct{}, 1),
+		relay: make(chan relayed),
+		late:  make(chan *callRun, 3*n),
+		stop:  r.ctx.Done(),
+
+		overdue: r.fence.overdue,
+	}
+	shown := r.answer.shown.ToolCalls()
+	for i, call := range r.answer.calls {
+		for shown[0].ID != call.ID { // answered before
+			shown = shown[1:]
+		}
+		c := &callRun{call: call, shown: shown[0].Args, tool: r.settings.tools.byName[call.Name]}
+		if c.tool != nil {
+			c.label = c.tool.Label
+		}
+		b.calls[i] = c
+	}
+	r.answer.running = b.calls
+	if r.cfg.SteerPolicy == SteerSkip && !r.answer.old {
+		b.steer = r.cfg.Steering.arrived()
+	}
+	return b
+}
+
+// advance starts what can be started. It reports whether there is anything to wait for.
+func (b *batch) advance() bool {
+	for b.next < len(b.calls) && b.startNext() {
+	}
+	return b.running > 0
+}
+
+// startNext starts the next call, or answers it at once. It reports false where the call
+// has to wait for those that run.
+func (b *batch) startNext() bool {
+	select {
+	case <-b.steer: // it may have arrived while the model was still writing
+		b.interrupt()
+	default:
+	}
+	if b.running > 0 && b.alone && !b.skip && !b.r.stopped() {
+		return false // what will not start is answered at once, the others in their turn
+	}
+	c := b.calls[b.next]
+	refusal := b.refuse(c)
+	switch {
+	case refusal != nil:
+		b.next++
+		b.r.openCall(c)
+		b.r.closeCall(c, *refusal)
+		return true
+	case b.running > 0 && (!c.safe || b.full()):
+		return false
+	}
+	b.next++
+	b.running++
+	b.alone = !c.safe
+	b.r.openCall(c)
+	b.launch(c)
+	return true
+}
+
+func (b *batch) full() bool {
+	return b.r.cfg.MaxParallelTools > 0 && b.running >= b.r.cfg.MaxParallelTools
+}
+
+// wait takes the next thing that happens.
+func (b *batch) wait() {
+	select {
+	case o := <-b.back:
+		if b.r.stopped() {
+			b.advance() // what will not start is answered before what was stopped, always
+		}
+		b.finish(o)
+	case <-b.wake:
+		b.showUpdates()
+	case m := <-b.relay:
+		b.pass(m)
+	case c := <-b.late:
+		b.takeBack()
+		b.abandon(c)
+	case <-b.stop:
+		b.stop = nil
+	case <-b.steer:
+		b.interrupt()
+	case <-b.overdue:
+		b.overdue = nil
+		b.takeBack()
+		for _, c := range b.calls {
+			b.abandon(c)
+		}
+	}
+}
+
+// takeBack finishes the calls that came back in the same instant.
+func (b *batch) takeBack() {
+	for {
+		select {
+		case o := <-b.back:
+			b.finish(o)
+		default:
+			return
+		}
+	}
+}
+
+func (b *batch) finish(o outcome) {
+	if o.call.state == callOpen { // otherwise it was left behind, and nobody listens
+		b.running--
+		b.r.closeCall(o.call, o.result)
+	}
+}
+
+// pass puts an event of a run that a call made on the stream, while that call is open.
+func (b *batch) pass(m relayed) {
+	c := m.call
+	if c.state != callOpen {
+		return
+	}
+	b.r.pass(m.ev)
+	if m.ev.ParentRunID != b.r.runID {
+		return // a run within that run
+	}
+	switch m.ev.Type {
+	case EventAgentStart:
+		c.children++
+	case EventAgentEnd:
+		if c.children--; c.children == 0 && c.overdue {
+			time.AfterFunc(b.r.cfg.StopTimeout/4, func() { b.late <- c }) // has room: once a call
+		}
+	}
+}
+
+// errStillRunning is the last word of a call that was left behind.
+var errStillRunning = errors.New("it did not stop in time and may still be running")
+
+// abandon closes a call whose goroutine did not come back in time. Where events of runs that
+// it made are on the stream, these come to their end first: they end in time by themselves,
+// but their events may have waited for the consumer.
+func (b *batch) abandon(c *callRun) {
+	switch {
+	case c.state != callOpen:
+		return
+	case c.children > 0:
+		c.overdue = true
+		return
+	}
+	b.r.abandoned++
+	var result ToolResult
+	switch {
+	case !c.preempt() && c.box.isLate() && !b.r.stopped():
+		result = timedOut(ToolResult{}, errStillRunning)
+	case !c.preempt():
+		result = interrupted(ToolResult{}, errStillRunning)
+	case b.r.stopped():
+		result = notStarted()
+	default:
+		result = skipped()
+	}
+	b.finish(outcome{c, result})
+}
+
+func (b *batch) showUpdates() {
+	for _, c := range b.calls {
+		if c.state == callOpen {
+			b.r.showUpdates(c, c.box.take())
+		}
+	}
+}
+
+// interrupt makes way for steering: what has not begun is skipped, and what asked for it is
+// cancelled.
+func (b *batch) interrupt() {
+	b.steer, b.skip = nil, true
+	for _, c := range b.calls {
+		if c.state == callOpen && (c.preempt() || c.tool.Interrupt == InterruptCancel) {
+			c.cancel(ErrSteered)
+			b.expire(c)
+		}
+	}
+}
+
+// expire makes the call late once the time has passed that user code has to stop.
+func (b *batch) expire(c *callRun) {
+	if b.r.cfg.StopTimeout < 0 {
+		return
+	}
+	c.timer = time.AfterFunc(b.r.cfg.StopTimeout, func() { b.late <- c }) // has room: once a call
+}
+
+// launch runs the call's pipeline on a goroutine of its own.
+func (b *batch) launch(c *callRun) {
+	c.gone = make(chan struct{})
+	c.box = &mailbox{args: c.call.Args, notify: func() {
+		select {
+		case b.wake <- struct{}{}:
+		default:
+		}
+	}}
+	ctx, cancel := context.WithCancelCause(b.r.ctx)
+	c.cancel = cancel
+	p := &pipeline{batch: b, cfg: &b.r.cfg, callRun: c, args: c.call.Args, turn: b.r.turn}
+	env := &callEnv{callRun: c, relay: b.relay, runID: b.r.runID, stop: b.r.cfg.StopTimeout,
+		depth: b.r.depth, maxDepth: b.r.cfg.MaxDepth}
+	ctx = context.WithValue(ctx, callKey{}, env)
+	// Ends with the pipeline; the batch waits for it, or leaves it behind.
+	go guarded(
+		func() (ToolResult, error) { return p.walk(ctx), nil },
+		func(got returned[ToolResult]) {
+			if crash, ok := errors.AsType[*PanicError](got.err); ok {
+				got.value = p.crashed(crash)
+			}
+			b.back <- outcome{c, got.value}
+		})
+}
+
+// callKey is the context key of a callEnv.
+type callKey struct{}
+
+// callEnv is what the context of a call knows of it.
+type callEnv struct {
+	*callRun
+	relay    chan<- relayed
+	runID    string
+	stop     time.Duration
+	depth    int
+	maxDepth int
+}
+
+// CallInfo is the call that a context belongs to.
+type CallInfo struct {
+	RunID  string
+	ToolID string
+	Tool   string
+}
+
+// CallFrom returns the call whose tool, gate, preview or middleware was given ctx.
+func CallFrom(ctx context.Context) (CallInfo, bool) {
+	env, ok := ctx.Value(callKey{}).(*callEnv)
+	if !ok {
+		return CallInfo{}, false
+	}
+	return CallInfo{RunID: env.runID, ToolID: env.call.ID, Tool: env.call.Name}, true
+}
+
+// forward puts an event of a run that the call made on the stream. It reports false once
+// the call is over.
+func (env *callEnv) forward(ev Event) bool {
+	select {
+	case env.relay <- relayed{env.callRun, ev}:
+		return true
+	case <-env.gone:
+		return false
+	}
+}
+
+// openCall emits the start of a call.
+func (r *run) openCall(c *callRun) {
+	c.state, c.began = callOpen, time.Now()
+	r.emit(Event{Type: EventToolExecStart, ToolID: c.call.ID, Tool: c.call.Name, ToolLabel: c.label, Args: c.shown})
+}
+
+// shownArgs is what events show of args: what the model asked, or what became of that.
+func (c *callRun) shownArgs(args json.RawMessage) json.RawMessage {
+	if bytes.Equal(args, c.call.Args) {
+		return c.shown
+	}
+	return bytes.Clone(args)
+}
+
+// showUpdates emits what a call reported.
+func (r *run) showUpdates(c *callRun, updates []callUpdate) {
+	for i := range updates {
+		u := &updates[i]
+		r.emit(Event{Type: EventToolExecUpdate, ToolID: c.call.ID, Tool: c.call.Name, ToolLabel: c.label,
+			Args: c.shownArgs(u.args), UpdateKind: u.kind, Progress: &u.payload})
+	}
+}
+
+// closeCall records what a call came to: the only place that emits its end.
+func (r *run) closeCall(c *callRun, result ToolResult) {
+	args := c.call.Args
+	if c.box != nil {
+		var updates []callUpdate
+		updates, args = c.box.close()
+		r.showUpdates(c, updates)
+		close(c.gone)
+		c.cancel(nil)
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.state = callClosed
+	c.result = recorded(c.call, result, r.cfg.MaxToolResultBytes)
+	r.breaker.count(c.call.Name, c.result.Cause)
+	r.emit(Event{
+		Type:      EventToolExecEnd,
+		ToolID:    c.call.ID,
+		Tool:      c.call.Name,
+		ToolLabel: c.label,
+		Args:      c.shownArgs(args),
+		Result:    c.result.clone(),
+		IsError:   c.result.IsError,
+		Duration:  time.Since(c.began),
+	})
+}
+
+// sayResults puts one message for each result into the history, in the order of the calls,
+// as far as the harness takes them.
+func (r *run) sayResults() {
+	a := r.answer
+	for _, c := range a.running[len(a.results):] {
+		if r.uncommitted() || !r.say(c.result.message()) {
+			return
+		}
+		a.results = append(a.results, c.result)
+	}
+}
+
+// closeCalls answers what the end of a run finds unanswered, and closes its model call.
+func (r *run) closeCalls() {
+	if r.answer == nil {
+		return
+	}
+	running := r.answer.running
+	b := newBatch(r)
+	if running != nil {
+		b.calls, r.answer.running = running, running
+	}
+	for _, c := range b.calls {
+		switch {
+		case c.state == callWaiting && b.mayHaveBegun(c):
+			r.openCall(c)
+			r.closeCall(c, interrupted(ToolResult{}, nil))
+		case c.state == callWaiting:
+			r.openCall(c)
+			r.closeCall(c, unstarted(ToolNotStarted, "The run ended before this call began. It was not run."))
+		case c.state == callOpen:
+			r.closeCall(c, interrupted(ToolResult{}, nil))
+		}
+	}
+	r.sayResults()
+	r.respond()
+}
+
+// breaker counts the failures of tools in a row, and calls that repeat themselves.
+type breaker struct {
+	failures map[string]int
+	last     ToolCall
+	repeats  int
+}
+
+// count takes the end of a call in.
+func (b *breaker) count(tool string, cause ToolCause) {
+	switch cause {
+	case ToolOK:
+		delete(b.failures, tool)
+	case ToolFailed, ToolInvalid, ToolTimeout, ToolPanic:
+		if b.failures == nil {
+			b.failures = make(map[string]int)
+		}
+		b.failures[tool]++
+	}
+}
+
+// repeated returns how many times in a row that call was made now.
+func (b *breaker) repeated(call ToolCall, args json.RawMessage) int {
+	call.Args = args
+	if call.Name != b.last.Name || call.RawArgs != b.last.RawArgs || !bytes.Equal(args, b.last.Args) {
+		b.last, b.repeats = call, 0
+	}
+	b.repeats++
+	return b.repeats
+}

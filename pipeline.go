@@ -1,0 +1,225 @@
+package agentkernel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// pipeline takes one call from its arguments to its result, on the call's goroutine. Any
+// stage may answer early. What it finds out leaves it by the result and the mailbox.
+type pipeline struct {
+	*callRun
+	batch *batch
+	cfg   *Config
+	turn  int
+	args  json.RawMessage // what would be executed
+	// at is whose code is running, for the words of a crash.
+	at      string
+	gating  bool
+	preview *ProgressPayload
+}
+
+// errToolTimeout is the cause with which a call's context ends that took too long.
+var errToolTimeout = errors.New("agentkernel: the tool took longer than it may")
+
+// walk goes through the stages.
+func (p *pipeline) walk(ctx context.Context) ToolResult {
+	for _, stage := range []func(context.Context) *ToolResult{p.repair, p.validate, p.show, p.gate} {
+		if answer := stage(ctx); answer != nil {
+			return *answer
+		}
+		if ctx.Err() != nil {
+			return p.stoppedEarly(ctx)
+		}
+	}
+	return p.execute(ctx)
+}
+
+// crashed is the answer to a call whose pipeline panicked. A gate that panics denies.
+func (p *pipeline) crashed(crash *PanicError) ToolResult {
+	result := panicked(p.at, crash)
+	if p.gating {
+		result.Cause = ToolDenied
+	}
+	return result
+}
+
+// stoppedEarly is the answer to a call that was stopped before it was executed.
+func (p *pipeline) stoppedEarly(ctx context.Context) ToolResult {
+	if errors.Is(context.Cause(ctx), ErrSteered) {
+		return skipped()
+	}
+	return notStarted()
+}
+
+// repair asks the harness for better arguments, where those of the model cannot be used.
+func (p *pipeline) repair(ctx context.Context) *ToolResult {
+	if p.problem == "" {
+		return nil
+	}
+	p.at = "The repair of the call"
+	better, err := p.cfg.RepairToolCall(ctx, RepairRequest{Call: p.asked(), Problem: p.problem, Schema: p.tool.schema.JSON()})
+	if err != nil {
+		return new(unusable(p.problem))
+	}
+	return p.rewrite(better)
+}
+
+// rewrite takes other arguments, or answers that they cannot be used.
+func (p *pipeline) rewrite(args json.RawMessage) *ToolResult {
+	object, problem := p.tool.usable(args)
+	if problem != "" {
+		return new(unusable(problem))
+	}
+	p.args = object
+	p.box.setArgs(object)
+	return nil
+}
+
+// asked is the call with arguments of its own.
+func (p *pipeline) asked() ToolCall {
+	call := p.call
+	call.Args = bytes.Clone(p.args)
+	return call
+}
+
+// validate lets the tool check what its schema cannot say.
+func (p *pipeline) validate(ctx context.Context) *ToolResult {
+	if p.tool.Validate == nil {
+		return nil
+	}
+	p.at = fmt.Sprintf("The validation of the tool %q", p.tool.Name)
+	if err := p.tool.Validate(ctx, bytes.Clone(p.args)); err != nil {
+		return new(unusable(errorText(err)))
+	}
+	return nil
+}
+
+// show shows what the call would do.
+func (p *pipeline) show(ctx context.Context) *ToolResult {
+	if p.tool.Preview == nil {
+		return nil
+	}
+	p.at = fmt.Sprintf("The preview of the tool %q", p.tool.Name)
+	payload, err := p.tool.Preview(ctx, bytes.Clone(p.args))
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // walk says why
+		}
+		return new(unstarted(ToolDenied, "The call was not run, since its preview failed: "+errorText(err)))
+	}
+	payload.Kind = ProgressPreview
+	payload.Text, payload.Data = validText(payload.Text), compactJSON(payload.Data)
+	p.preview = &payload
+	p.box.post(callUpdate{kind: ToolExecUpdatePreview, payload: payload})
+	return nil
+}
+
+// gate asks the harness whether the call may be executed.
+func (p *pipeline) gate(ctx context.Context) *ToolResult {
+	if p.cfg.Gate == nil {
+		return nil
+	}
+	p.at = fmt.Sprintf("The tool %q", p.tool.Name)
+	req := GateRequest{
+		Call:     p.asked(),
+		Label:    p.tool.label(p.args),
+		ReadOnly: p.tool.readOnly(p.args),
+		Preview:  p.preview,
+		RunID:    p.batch.r.runID,
+		Turn:     p.turn,
+	}
+	p.at, p.gating = "The gate", true
+	decision, err := p.cfg.Gate(ctx, req)
+	p.gating = false
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // walk says why
+		}
+		decision = GateDecision{Reason: errorText(err)}
+	}
+	var answer *ToolResult
+	rewritten := decision.Allow && len(decision.Args) > 0
+	if rewritten {
+		answer = p.rewrite(decision.Args)
+	}
+	p.showDecision(decision)
+	switch {
+	case !decision.Allow:
+		return new(denied(decision.Reason))
+	case rewritten && answer == nil:
+		return p.validate(ctx)
+	}
+	return answer
+}
+
+func (p *pipeline) showDecision(d GateDecision) {
+	data := json.RawMessage(`{"allow":false}`)
+	if d.Allow {
+		data = json.RawMessage(`{"allow":true}`)
+	}
+	p.box.post(callUpdate{
+		kind:    ToolExecUpdateGate,
+		payload: ProgressPayload{Kind: ProgressGate, Text: validText(d.Reason), Data: data},
+	})
+}
+
+// execute runs the tool inside its middleware.
+func (p *pipeline) execute(ctx context.Context) ToolResult {
+	if !p.begin() {
+		return p.stoppedEarly(ctx)
+	}
+	p.box.open()
+	p.at = fmt.Sprintf("The tool %q", p.tool.Name)
+	ctx, done := p.limit(ctx)
+	defer done()
+	handler := ToolHandler(func(ctx context.Context, call ToolCall) (ToolResult, error) {
+		if !bytes.Equal(call.Args, p.args) {
+			args, err := parseObject(string(call.Args))
+			if err != nil {
+				return unusable("a middleware changed its arguments, and " + err.Error()), nil
+			}
+			p.box.setArgs(args)
+		}
+		if len(p.cfg.Middleware) > 0 { // which keeps its own; without any, the call's are the tool's
+			call.Args = bytes.Clone(call.Args)
+		}
+		return p.tool.Execute(ctx, call.Args)
+	})
+	for i := len(p.cfg.Middleware) - 1; i >= 0; i-- {
+		handler = p.cfg.Middleware[i](handler)
+	}
+	call := p.asked()
+	call.RawArgs, call.ArgsError = "", ""
+	result, err := handler(ctx, call)
+	return judged(ctx, result, err)
+}
+
+// limit bounds the execution by the tool's timeout.
+func (p *pipeline) limit(ctx context.Context) (context.Context, func()) {
+	d := p.tool.Timeout
+	if d == 0 {
+		d = p.cfg.ToolTimeout
+	}
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, d, errToolTimeout)
+	var timer *time.Timer
+	if p.cfg.StopTimeout >= 0 {
+		timer = time.AfterFunc(d+p.cfg.StopTimeout, func() {
+			p.box.setLate()
+			p.batch.late <- p.callRun // has room: once a call
+		})
+	}
+	return ctx, func() {
+		cancel()
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}

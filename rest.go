@@ -1,0 +1,125 @@
+package agentkernel
+
+import (
+	"errors"
+	"fmt"
+)
+
+// StopRequest is a run that would end normally.
+type StopRequest struct {
+	RunID string
+	Turn  int
+	// Reason is how it would end.
+	Reason EndReason
+	// Answer is the model's last message, History all that was said. Both are read-only.
+	Answer  Message
+	History []AgentMessage
+}
+
+// StopAction is a stop guard's answer.
+type StopAction string
+
+// The actions.
+const (
+	StopAllow    StopAction = ""         // the run ends
+	StopGoOn     StopAction = "continue" // the run goes on with StopDecision.Message
+	StopEscalate StopAction = "escalate" // the run ends as failed, with kind "stop_guard"
+)
+
+// StopDecision is what a stop guard decides.
+type StopDecision struct {
+	Action StopAction
+	// Message is what the model is told where the run goes on: a user's, or the harness's own.
+	Message AgentMessage
+	// Reason is the text of the error where the guard escalates.
+	Reason string
+}
+
+// rest is where the model has answered and wants nothing more: the run goes on with what
+// was cut off or queued, or ends.
+func (r *run) rest(m Message) step {
+	reason := endOf(m)
+	if reason == EndLength && r.recoveries < r.cfg.MaxLengthRecoveries {
+		r.recoveries++
+		r.prompts = []AgentMessage{UserMessage(r.cfg.LengthPrompt)}
+		return r.nextTurn
+	}
+	if r.leaseQueued() {
+		return r.nextTurn
+	}
+	return r.guard(m, reason)
+}
+
+// endOf tells how a run ends that ends with m.
+func endOf(m Message) EndReason {
+	switch {
+	case m.StopReason == StopReasonRefusal:
+		return EndRefusal
+	case m.StopReason == StopReasonLength:
+		return EndLength
+	case m.TextContent() == "":
+		return EndEmpty
+	}
+	return EndStop
+}
+
+// guard asks the stop guard whether the run may end.
+func (r *run) guard(m Message, reason EndReason) step {
+	if r.cfg.StopGuard == nil {
+		return r.close(reason)
+	}
+	ctx, req := r.ctx, StopRequest{RunID: r.runID, Turn: r.turn, Reason: reason, Answer: m.Clone(),
+		History: r.history[:len(r.history):len(r.history)]}
+	decision, err := enclose(r.fence, func(*visit) (StopDecision, error) { return r.cfg.StopGuard(ctx, req) })
+	switch {
+	case r.stopped():
+		return r.stop
+	case err != nil:
+		return r.fail(hookError("StopGuard", err))
+	}
+	switch decision.Action {
+	case StopAllow:
+		return r.close(reason)
+	case StopEscalate:
+		return r.fail(&Error{Kind: KindStopGuard, Op: "hook StopGuard", Err: errors.New(decision.Reason)})
+	case StopGoOn:
+		prompts, err := asPrompts("StopGuard", []AgentMessage{decision.Message})
+		if err != nil {
+			return r.fail(hookError("StopGuard", err))
+		}
+		r.prompts = prompts
+		return r.nextTurn
+	}
+	return r.fail(hookError("StopGuard", fmt.Errorf("unknown action %q", decision.Action)))
+}
+
+// close ends the run as it should, unless something was queued in the last moment.
+func (r *run) close(reason EndReason) step {
+	for reason != EndTerminated && r.closing != nil && !r.closing() {
+		if r.leaseQueued() {
+			return r.nextTurn
+		}
+	}
+	return r.finish(reason)
+}
+
+// overBudget tells whether the run has used up what it may.
+func (r *run) overBudget() *Error {
+	b := r.cfg.Budget
+	used := r.summary.Usage.Add(r.summary.DiscardedUsage)
+	switch {
+	case b.Tokens > 0 && int64(used.context()) >= b.Tokens:
+		return &Error{Kind: KindLimit, Op: "budget", Err: fmt.Errorf("%d of %d tokens are used up", used.context(), b.Tokens)}
+	case b.Cost > 0 && used.Cost != nil && *used.Cost >= b.Cost:
+		return &Error{Kind: KindLimit, Op: "budget", Err: fmt.Errorf("%g of %g of cost are used up", *used.Cost, b.Cost)}
+	}
+	return nil
+}
+
+// Budget bounds what one run may use up: its own messages, failed attempts, and what its
+// tools' runs report. Zero or negative is no bound.
+type Budget struct {
+	Tokens int64
+	// Cost is in the unit of Usage.Cost. A cost that is unknown is not counted.
+	Cost float64
+}

@@ -1,0 +1,99 @@
+package agentkernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// retry decides what follows a failed attempt: another one after a wait, one on a smaller
+// history, one of another model, or the end.
+func (r *run) retry(err *Error) step {
+	if r.recoverContext(err) {
+		return r.prepare
+	}
+	if r.stopped() {
+		return r.stop
+	}
+	r.call.failures++
+	delay, ok := r.cfg.Retry.delay(r.call.failures, err.RetryAfter)
+	switch {
+	case err.Retryable && ok && r.call.failures <= r.cfg.Retry.MaxRetries:
+		return r.retryAfter(err, delay)
+	case len(r.call.fallbacks) > 0 && (err.Retryable || curable(err.Kind)):
+		return r.fallBack(err)
+	}
+	return r.fail(err)
+}
+
+// retryAfter announces the next attempt and waits for its time.
+func (r *run) retryAfter(err *Error, delay time.Duration) step {
+	r.emitRetry(err, delay)
+	if delay <= 0 {
+		return r.attempt
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return r.attempt
+	case <-r.ctx.Done():
+		return r.stop
+	}
+}
+
+// fallBack gives the call to the next model.
+func (r *run) fallBack(err *Error) step {
+	before := r.settings.model
+	r.settings.model, r.call.fallbacks = r.call.fallbacks[0], r.call.fallbacks[1:]
+	r.call.failures = 0
+	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
+		Attempt: r.call.attempt, MaxRetries: max(r.cfg.Retry.MaxRetries, 0), Err: err,
+		Model: modelName(before), NextModel: modelName(r.settings.model)}})
+	return r.attempt
+}
+
+func (r *run) emitRetry(err *Error, delay time.Duration) {
+	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
+		Attempt: r.call.attempt, MaxRetries: max(r.cfg.Retry.MaxRetries, 0), Delay: delay, Err: err,
+		Model: modelName(r.settings.model)}})
+}
+
+// curable tells whether another endpoint may do better with the same request, where asking
+// the same one again would not.
+func curable(kind Kind) bool {
+	switch kind {
+	case KindCanceled, KindInvalidRequest, KindRefusal, KindPanic, KindInternal, KindHook, KindCommit:
+		return false
+	}
+	return true
+}
+
+// modelName is what a model calls itself, or its type.
+func modelName(m ChatModel) string {
+	if named, ok := m.(fmt.Stringer); ok {
+		return named.String()
+	}
+	return fmt.Sprintf("%T", m)
+}
+
+// delay is the wait before the retry that follows the n-th attempt, at least what the server
+// asked for. It reports false where the server asked for more than the policy allows.
+func (p RetryPolicy) delay(n int, after time.Duration) (time.Duration, bool) {
+	if p.MaxDelay > 0 && after > p.MaxDelay {
+		return 0, false
+	}
+	wait := max(p.BaseDelay, 0)
+	for range n - 1 {
+		if wait *= 2; wait <= 0 || p.MaxDelay > 0 && wait >= p.MaxDelay {
+			break
+		}
+	}
+	if p.MaxDelay > 0 {
+		wait = min(wait, p.MaxDelay)
+	}
+	if p.Jitter > 0 {
+		wait -= time.Duration(rand.Float64() * p.Jitter * float64(wait))
+	}
+	return max(wait, after), true
+}
