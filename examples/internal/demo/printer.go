@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/agentkernel-go/agentkernel"
+)
+
+// ANSI styles.
+const (
+	plain = ""
+	dim   = "\x1b[2m"
+	blue  = "\x1b[34m"
+	red   = "\x1b[31m"
+	reset = "\x1b[0m"
+)
+
+// printer shows the events of a run on a terminal, as they come.
+type printer struct {
+	w     io.Writer
+	color bool
+	// shown is what the line that is being written belongs to.
+	shown agentkernel.DeltaKind
+	open  bool // the line has no end yet
+}
+
+// show shows one event.
+func (p *printer) show(ev agentkernel.Event) {
+	switch ev.Type {
+	case agentkernel.EventMessageUpdate:
+		p.delta(ev)
+	case agentkernel.EventMessageEnd, agentkernel.EventAgentEnd:
+		p.endLine()
+	case agentkernel.EventMessageDiscard:
+		p.line(red, "(what this attempt said is void)")
+	case agentkernel.EventRetry:
+		p.line(red, fmt.Sprintf("attempt %d failed, the next one follows in %v: %s",
+			ev.Attempt, ev.RetryInfo.Delay.Round(time.Millisecond), oneLine(ev.Err)))
+	case agentkernel.EventToolExecStart:
+		p.line(blue, fmt.Sprintf("> %s %s", ev.Tool, ev.Args))
+	case agentkernel.EventToolExecEnd:
+		p.result(ev)
+	}
+	if ev.Type == agentkernel.EventAgentEnd {
+		p.closing(ev)
+	}
+}
+
+// delta writes what a message grew by. The arguments of a call are shown when it starts.
+func (p *printer) delta(ev agentkernel.Event) {
+	if ev.DeltaKind == agentkernel.DeltaToolCall {
+		return
+	}
+	if ev.DeltaKind != p.shown {
+		p.endLine()
+		p.shown = ev.DeltaKind
+	}
+	style := plain
+	if ev.DeltaKind == agentkernel.DeltaThinking {
+		style = dim
+	}
+	p.write(style, ev.Delta)
+	p.open = p.open || ev.Delta != ""
+}
+
+func (p *printer) result(ev agentkernel.Event) {
+	var text strings.Builder
+	for _, b := range ev.Result.Content {
+		text.WriteString(b.Text)
+	}
+	if text.Len() == 0 {
+		text.Write(ev.Result.JSON)
+	}
+	style := blue
+	if ev.IsError {
+		style = red
+	}
+	p.line(style, "< "+text.String())
+}
+
+// closing writes what the run came to.
+func (p *printer) closing(ev agentkernel.Event) {
+	s := ev.Summary
+	p.line(plain, "")
+	p.line(dim, fmt.Sprintf("%s: %s, %s, %s, %.1f s", s.EndReason, count(s.TurnCount, "turn"),
+		count(s.ToolCalls, "tool call"), count(s.Usage.Total, "token"), s.Duration.Seconds()))
+}
+
+// line writes text on a line of its own.
+func (p *printer) line(style, text string) {
+	p.endLine()
+	p.write(style, text)
+	fmt.Fprintln(p.w)
+}
+
+func (p *printer) endLine() {
+	if p.open {
+		fmt.Fprintln(p.w)
+	}
+	p.open = false
+}
+
+// write writes text without what a terminal would obey: a model's words are not to be trusted.
+func (p *printer) write(style, text string) {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
+	if p.color && style != plain && text != "" {
+		text = style + text + reset
+	}
+	fmt.Fprint(p.w, text)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

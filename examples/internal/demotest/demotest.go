@@ -1,0 +1,209 @@
+// Package demotest is the test that every example on package demo has to pass.
+package demotest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentkernel-go/agentkernel/examples/internal/demo"
+)
+
+// Check runs the example of the package under test: offline, where it must print what the
+// pattern file expected.txt beside it says, and against endpoints of its own.
+func Check(t *testing.T, name string, example demo.Example) {
+	run := func(ctx context.Context, env map[string]string, color bool, args ...string) outcome {
+		var stdout, stderr bytes.Buffer
+		code := demo.Run(ctx, name, example, demo.Env{
+			Args:   args,
+			Getenv: func(key string) string { return env[key] },
+			Stdout: &stdout,
+			Stderr: &stderr,
+			Color:  color,
+		})
+		return outcome{code, stdout.String(), stderr.String()}
+	}
+	inBubble := func(name string, f func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+	}
+	inBubble("offline", func(t *testing.T) {
+		got := run(t.Context(), nil, false)
+		got.want(t, 0, "")
+		matchFile(t, "expected.txt", got.stdout)
+	})
+	inBubble("prompt", func(t *testing.T) {
+		got := run(t.Context(), nil, false, "-prompt", "From 2024-02-01 to 2024-03-01?")
+		got.want(t, 0, "")
+		contains(t, got.stdout, "It is 29 days from", "From 2024-02-01 to 2024-03-01?")
+	})
+	inBubble("prompt without dates", func(t *testing.T) {
+		got := run(t.Context(), nil, false, "-prompt", "hello")
+		got.want(t, 0, "")
+		contains(t, got.stdout, "I am a script", "stop: 1 turn, 0 tool calls")
+	})
+	inBubble("tool that fails", func(t *testing.T) {
+		got := run(t.Context(), nil, false, "-prompt", "From 2024-02-31 to 2024-03-01?")
+		got.want(t, 0, "")
+		contains(t, got.stdout, "< from: ", "The tool says no: from: ")
+	})
+	inBubble("color", func(t *testing.T) {
+		got := run(t.Context(), nil, true)
+		contains(t, got.stdout, "\x1b[2mTwo \x1b[0m", "\x1b[34m< 298 days\x1b[0m")
+	})
+	inBubble("interrupt", func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, interrupt)
+		got := run(ctx, nil, false)
+		got.want(t, 130, name+": interrupted\n")
+		contains(t, got.stdout, "\naborted: 1 turn, 0 tool calls")
+	})
+	t.Run("bad flag", func(t *testing.T) {
+		if got := run(t.Context(), nil, false, "-nope"); got.code != 2 {
+			t.Errorf("got code %d, want 2", got.code)
+		}
+		if got := run(t.Context(), nil, false, "what?"); got.code != 2 {
+			t.Errorf("got code %d, want 2", got.code)
+		}
+	})
+	t.Run("endpoint", func(t *testing.T) {
+		requests := 0
+		env := serve(t, func(w http.ResponseWriter, req *http.Request) {
+			requests++
+			answer(t, w, req, requests)
+		})
+		got := run(t.Context(), env, false)
+		got.want(t, 0, "")
+		contains(t, got.stdout, "\nI count.\n",
+			"> days_between {\"from\":\"2026-01-01\",\"to\":\"2026-01-31\"}\n< 30 days\nThirty days.\n\n",
+			"stop: 2 turns, 1 tool call, 32 tokens, ")
+	})
+	t.Run("endpoint refuses", func(t *testing.T) {
+		env := serve(t, func(w http.ResponseWriter, req *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, "{\"error\":{\"message\":\"Incorrect API key:\\n %s\",\"type\":\"invalid_request_error\"}}", key)
+		})
+		got := run(t.Context(), env, false)
+		if got.code != 1 || strings.Contains(got.stdout+got.stderr, key) || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("got %+v, want code 1 and one line without the key", got)
+		}
+		contains(t, got.stderr, name+": ", "auth", "401")
+	})
+	t.Run("endpoint is not one", func(t *testing.T) {
+		got := run(t.Context(), map[string]string{"OPENAI_BASE_URL": "::"}, false)
+		if got.code != 1 || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("got %+v, want code 1 and one line", got)
+		}
+	})
+}
+
+// key is no key of anybody.
+const key = "sk-0123456789abcdef0123456789abcdef"
+
+// serve starts an endpoint and returns the environment that names it.
+func serve(t *testing.T, handler http.HandlerFunc) map[string]string {
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		server.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	return map[string]string{
+		"OPENAI_BASE_URL": server.URL + "/v1",
+		"OPENAI_API_KEY":  key,
+		"OPENAI_MODEL":    "test-model",
+	}
+}
+
+// answer streams a thought and a call, then what to say of its result.
+func answer(t *testing.T, w http.ResponseWriter, req *http.Request, n int) {
+	body, err := io.ReadAll(req.Body)
+	var got struct {
+		Model    string
+		Stream   bool
+		Messages []struct{ Role, Content string }
+		Tools    []struct{ Function struct{ Name string } }
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &got)
+	}
+	if err != nil {
+		t.Errorf("request %s: %v", body, err)
+	}
+	if auth := req.Header.Get("Authorization"); auth != "Bearer "+key {
+		t.Errorf("got Authorization %q", auth)
+	}
+	if got.Model != "test-model" || !got.Stream || len(got.Tools) != 1 || got.Tools[0].Function.Name != "days_between" {
+		t.Errorf("got request %s", body)
+	}
+	deltas := []string{
+		`{"reasoning_content":"I "}`, `{"reasoning_content":"count."}`,
+		`{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"days_between","arguments":""}}]}`,
+		`{"tool_calls":[{"index":0,"function":{"arguments":"{\"from\":\"2026-01-01\","}}]}`,
+		`{"tool_calls":[{"index":0,"function":{"arguments":"\"to\":\"2026-01-31\"}"}}]}`,
+	}
+	finish := "tool_calls"
+	if n > 1 {
+		deltas, finish = []string{`{"content":"Thirty"}`, `{"content":" days."}`}, "stop"
+		if last := got.Messages[len(got.Messages)-1]; last.Role != "tool" || last.Content != "30 days" {
+			t.Errorf("got last message %+v", last)
+		}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, delta := range deltas {
+		fmt.Fprintf(w, "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
+		w.(http.Flusher).Flush()
+	}
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":%q}]}\n\n", finish)
+	fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n", 10*n, 10*n+1)
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// outcome is what an example came to.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func (got outcome) want(t *testing.T, code int, stderr string) {
+	t.Helper()
+	if got.code != code || got.stderr != stderr {
+		t.Errorf("got code %d and on stderr %q, want %d and %q; on stdout:\n%s", got.code, got.stderr, code, stderr, got.stdout)
+	}
+}
+
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("got %q, want it to contain %q", text, part)
+		}
+	}
+}
+
+// matchFile matches each line of text with its regular expression in the file at path.
+func matchFile(t *testing.T, path, text string) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patterns := strings.Split(string(raw), "\n")
+	lines := strings.Split(text, "\n")
+	if len(lines) != len(patterns) {
+		t.Fatalf("got %d lines, want %d:\n%s", len(lines), len(patterns), text)
+	}
+	for i, pattern := range patterns {
+		if !regexp.MustCompile("^" + pattern + "$").MatchString(lines[i]) {
+			t.Errorf("line %d: got %q, want %s", i+1, lines[i], pattern)
+		}
+	}
+}
