@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,10 +177,10 @@ func TestCommitThatBlocks(t *testing.T) {
 		for _, at := range []int{1, 2, 3} {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				n := 0
+				var n atomic.Int64
 				var agent *watched
 				cfg := committed(t, func(ctx context.Context, m agentkernel.AgentMessage) error {
-					if n++; n == at {
+					if n.Add(1) == int64(at) {
 						if deaf {
 							<-release
 						} else {
@@ -198,7 +199,7 @@ func TestCommitThatBlocks(t *testing.T) {
 				require.ErrorIs(t, err, agentkernel.KindCommit)
 				require.False(t, strings.Contains(err.Error(), "fence"))
 				require.Len(t, record.NewMessages, at-1)
-				require.Equal(t, at, n)
+				require.EqualValues(t, at, n.Load())
 				close(release)
 				synctest.Wait()
 			})

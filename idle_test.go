@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,9 +110,9 @@ func TestIdleModelThatIgnoresItsContext(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			inner := agenttest.Script(agenttest.Text("late"), agenttest.Text("ok"))
-			n := 0
+			var n atomic.Int64
 			model := agentkernel.ChatModelFunc(func(ctx context.Context, req agentkernel.ModelRequest) iter.Seq2[agentkernel.StreamEvent, error] {
-				if n++; n == 1 {
+				if n.Add(1) == 1 {
 					<-release
 				}
 				return inner.Stream(context.WithoutCancel(ctx), req)

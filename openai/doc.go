@@ -23,6 +23,9 @@
 // the Extra of a block is merged into what the block becomes, and thinking is sent back in
 // the form that [Compat.Replay] names.
 //
+// What a request asks for wins over the Config. Its thinking level becomes the nearest that the
+// endpoint knows, and its places to keep are marked where the endpoint can be told.
+//
 // # What is received
 //
 // A response is read by this package itself: as a stream of chunks, or as the completion or

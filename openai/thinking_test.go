@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,9 +89,7 @@ func TestThinkingLevels(t *testing.T) {
 }
 
 func join(a, b map[string]any) map[string]any {
-	for k, v := range b {
-		a[k] = v
-	}
+	maps.Copy(a, b)
 	return a
 }
 
