@@ -40,6 +40,7 @@ var (
 	noRetry  = ak.RetryPolicy{MaxRetries: -1}
 	overload = &ak.Error{Kind: ak.KindOverloaded, Op: "model", Status: 503, Retryable: true}
 	refused  = &ak.Error{Kind: ak.KindAuth, Op: "model", Status: 401}
+	tooLong  = &ak.Error{Kind: ak.KindContextOverflow, Op: "model", Status: 400}
 	someUse  = ak.Usage{Input: 20, Output: 5, Total: 25}
 
 	asked    = ak.UserMessage("weather in Bern?")
@@ -57,6 +58,36 @@ var (
 		Content:    []ak.ContentBlock{ak.TextBlock("It is")},
 	}
 )
+
+// lastOnly is a ContextManager that keeps the last message.
+type lastOnly struct{}
+
+func (lastOnly) Project(context.Context, ak.ContextRequest) (ak.ContextResult, error) {
+	return ak.ContextResult{}, nil
+}
+
+func (lastOnly) Recover(_ context.Context, req ak.ContextRequest) (ak.ContextResult, error) {
+	return ak.ContextResult{Messages: req.History[len(req.History)-1:]}, nil
+}
+
+// onceMore is a stop guard that lets the run end the second time.
+func onceMore() func(context.Context, ak.StopRequest) (ak.StopDecision, error) {
+	asked := false
+	return func(context.Context, ak.StopRequest) (ak.StopDecision, error) {
+		if asked {
+			return ak.StopDecision{}, nil
+		}
+		asked = true
+		return ak.StopDecision{Action: ak.StopGoOn, Message: ak.UserMessage("Are you sure?")}, nil
+	}
+}
+
+func refuseTools(_ context.Context, m ak.AgentMessage) error {
+	if m.GetRole() == ak.RoleTool {
+		return errors.New("the disk is full")
+	}
+	return nil
+}
 
 var scenarios = []scenario{
 	{name: "text_answer", replies: []agenttest.Reply{
@@ -108,15 +139,31 @@ var scenarios = []scenario{
 		replies: []agenttest.Reply{agenttest.Text("I do not know whether that worked.")}},
 	{name: "continue_aborted", history: []ak.AgentMessage{asked, abortedAnswer}, prompts: []ak.AgentMessage{},
 		replies: []agenttest.Reply{agenttest.Text(" sunny.")}},
-	{name: "length", replies: []agenttest.Reply{agenttest.Text("Once upon").Stop(ak.StopReasonLength)}},
+	{name: "length", replies: []agenttest.Reply{
+		agenttest.Text("Once upon").Stop(ak.StopReasonLength), agenttest.Text(" a time."),
+	}},
+	{name: "length_without_recovery", cfg: ak.Config{MaxLengthRecoveries: -1}, replies: []agenttest.Reply{
+		agenttest.Text("Once upon").Stop(ak.StopReasonLength),
+	}},
 	{name: "refusal", replies: []agenttest.Reply{agenttest.Text("I will not.").Stop(ak.StopReasonRefusal)}},
-	{name: "empty", replies: []agenttest.Reply{{}}},
+	{name: "empty", replies: []agenttest.Reply{{}, {}}},
 	{name: "retry", cfg: ak.Config{Retry: oneRetry}, replies: []agenttest.Reply{
 		agenttest.Text("Hel").Fail(overload), agenttest.Text("Hello"),
 	}},
 	{name: "retries_used_up", cfg: ak.Config{Retry: oneRetry}, replies: []agenttest.Reply{
 		agenttest.Fail(overload), agenttest.Fail(overload),
 	}},
+	{name: "fallback", cfg: ak.Config{Fallbacks: []ak.ChatModel{agenttest.Script(agenttest.Text("Hello"))}},
+		replies: []agenttest.Reply{agenttest.Text("Hel").Fail(refused)}},
+	{name: "context_recovered", cfg: ak.Config{ContextManager: lastOnly{}}, history: []ak.AgentMessage{asked, ak.Message{
+		Role: ak.RoleAssistant, StopReason: ak.StopReasonStop, Content: []ak.ContentBlock{ak.TextBlock("Sunny.")},
+	}}, replies: []agenttest.Reply{agenttest.Fail(tooLong), agenttest.Text("Hello")}},
+	{name: "stop_guard", cfg: ak.Config{StopGuard: onceMore()}, replies: []agenttest.Reply{
+		agenttest.Text("It is sunny."), agenttest.Text("Quite."),
+	}},
+	{name: "commit_refused", cfg: ak.Config{Commit: refuseTools}, replies: []agenttest.Reply{agenttest.Calls("weather")}},
+	{name: "abort_marker", cfg: ak.Config{AbortMarker: "[stopped by the user]"}, abort: 1500 * time.Millisecond,
+		replies: []agenttest.Reply{agenttest.Text("It is sunny.").Chunks(6).Delay(time.Second)}},
 	{name: "not_retryable", cfg: ak.Config{Retry: oneRetry}, replies: []agenttest.Reply{agenttest.Fail(refused)}},
 	{name: "truncated_stream", cfg: ak.Config{Retry: noRetry}, replies: []agenttest.Reply{
 		agenttest.Text("Hel").EndsWithoutDone(),

@@ -54,8 +54,12 @@ func (r *run) fallBack(err *Error) step {
 }
 
 func (r *run) emitRetry(err *Error, delay time.Duration) {
+	allowed := r.cfg.Retry.MaxRetries
+	if err == errEmpty {
+		allowed = r.cfg.MaxEmptyRetries
+	}
 	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
-		Attempt: r.call.attempt, MaxRetries: max(r.cfg.Retry.MaxRetries, 0), Delay: delay, Err: err,
+		Attempt: r.call.attempt, MaxRetries: max(allowed, 0), Delay: delay, Err: err,
 		Model: modelName(r.settings.model)}})
 }
 
