@@ -90,6 +90,10 @@ func TestRepairHistory(t *testing.T) {
 			list(askedFor("1"), resultOf("1", "a"), askedFor("1"), resultOf("1", "b")),
 			[]string{"assistant 1{}", "tool 1 ok", "assistant call_2_0_2{}", "tool call_2_0_2 ok"}, 1,
 		},
+		"an id again, one result": {
+			list(askedFor("1"), user, askedFor("1"), resultOf("1", "b")),
+			[]string{"assistant 1{}", "tool 1 interrupted", "user", "assistant call_2_0_2{}", "tool call_2_0_2 ok"}, 2,
+		},
 		"an id twice in a message": {
 			list(askedFor("1", "1"), resultOf("1", "a"), resultOf("1", "b")),
 			[]string{"assistant 1{} call_0_1_2{}", "tool 1 ok", "tool call_0_1_2 ok"}, 1,
