@@ -69,10 +69,10 @@ func (run *Run) ID() string { return run.id }
 func (run *Run) Done() <-chan struct{} { return run.done }
 
 // Wait returns when every listener has returned from AgentEnd, with the run's record and
-// the error of AgentEnd; or when ctx ends, with its cause. Inside a listener of the agent
-// it returns ErrInListener.
+// the error of AgentEnd; or when ctx ends, with its cause. Inside a listener of the agent,
+// and with the context of one of the run's own calls, it returns ErrInListener.
 func (run *Run) Wait(ctx context.Context) (RunRecord, error) {
-	if run.agent.inListener() {
+	if run.agent.inListener() || inCallOf(ctx, run.id) {
 		return RunRecord{}, ErrInListener
 	}
 	select {

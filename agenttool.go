@@ -222,8 +222,8 @@ func shorter(own, parent time.Duration) time.Duration {
 	if own == 0 {
 		own = defaultStopTimeout
 	}
-	if parent >= 0 && (own < 0 || own > parent*3/4) {
-		return max(parent*3/4, 1)
+	if most := parent / 4 * 3; parent >= 0 && (own < 0 || own > most) {
+		return max(most, 1)
 	}
 	return own
 }

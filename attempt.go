@@ -1,7 +1,6 @@
 package agentkernel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,15 +42,6 @@ func (a *answer) terminate() bool {
 	return false
 }
 
-// streamEnd is how a model's stream ended: by Done, by an error, or, where neither is set,
-// without a word.
-type streamEnd struct {
-	done   bool
-	reason StopReason
-	raw    string
-	err    *Error
-}
-
 // askModel begins a model call.
 func (r *run) askModel() step {
 	if r.stopped() {
@@ -87,7 +77,7 @@ func (r *run) attempt() step {
 
 // hookError is the end of a run whose hook failed.
 func hookError(name string, err error) *Error {
-	if p, ok := errors.AsType[*PanicError](err); ok {
+	if p, ok := err.(*PanicError); ok {
 		return &Error{Kind: KindPanic, Op: "hook " + name, Err: p}
 	}
 	return &Error{Kind: KindHook, Op: "hook " + name, Err: err}
@@ -96,55 +86,6 @@ func hookError(name string, err error) *Error {
 func (r *run) taken(id string) bool {
 	_, ok := r.ids[id]
 	return ok
-}
-
-// stream takes in the model's answer, on the goroutine that the model yields on.
-func (r *run) stream(req ModelRequest) streamEnd {
-	ctx, cancel := context.WithCancelCause(r.ctx)
-	defer cancel(nil)
-	model, v := r.settings.model, newVisit()
-	watch := watchIdle(v, r.cfg.StreamIdleTimeout, r.cfg.StopTimeout, cancel)
-	end, err := encloseUntil(r.fence, v, watch.late, func(v *visit) (end streamEnd, err error) {
-		seq := model.Stream(ctx, req)
-		if seq == nil {
-			return streamEnd{err: errNilStream}, nil
-		}
-		for ev, err := range seq {
-			if !v.enter() || !r.take(v, watch, &end, ev, err) {
-				break
-			}
-		}
-		return end, nil
-	})
-	idle := watch.stop()
-	if p, ok := errors.AsType[*PanicError](err); ok {
-		return streamEnd{err: &Error{Kind: KindPanic, Op: "model", Err: p}}
-	}
-	if idle && !end.done && !r.stopped() {
-		return streamEnd{err: errStreamIdle}
-	}
-	return end
-}
-
-// take takes one increment in. It reports whether more should come. It leaves the visit.
-func (r *run) take(v *visit, watch *idleWatch, end *streamEnd, ev StreamEvent, err error) bool {
-	defer v.leave()
-	defer watch.heard()
-	switch {
-	case r.stopped() || watch.idle.Load():
-		return false
-	case err != nil:
-		end.err = asError(r.ctx, "model", err, KindProvider)
-		return false
-	}
-	if end.err = known(ev); end.err != nil {
-		return false
-	}
-	r.call.partial.apply(ev)
-	if ev.Type == StreamEventDone {
-		end.done, end.reason, end.raw = true, ev.StopReason, ev.RawStopReason
-	}
-	return !end.done
 }
 
 // update emits a change of the message, and MessageStart before the first.

@@ -74,8 +74,9 @@ type callRun struct {
 	timer    *time.Timer // until the call is late; nil where nothing is to end it
 	state    callState
 	result   ToolResult
-	children int  // runs that it made whose events are on the stream and that have not ended
-	overdue  bool // it is to be left behind once they have
+	held     *ToolResult // what it came back with while those runs had not ended
+	children int         // runs that it made whose events are on the stream and that have not ended
+	overdue  bool        // it is to be left behind once they have
 }
 
 const (
@@ -218,10 +219,18 @@ func (b *batch) takeBack() {
 	}
 }
 
+// finish closes a call that came back, once the runs that it made have ended too: a
+// middleware may return before the tool does.
 func (b *batch) finish(o outcome) {
-	if o.call.state == callOpen { // otherwise it was left behind, and nobody listens
+	c := o.call
+	switch {
+	case c.state != callOpen: // it was left behind, and nobody listens
+	case c.children > 0:
+		c.held = &o.result
+		c.cancel(nil)
+	default:
 		b.running--
-		b.r.closeCall(o.call, o.result)
+		b.r.closeCall(c, o.result)
 	}
 }
 
@@ -239,7 +248,12 @@ func (b *batch) pass(m relayed) {
 	case EventAgentStart:
 		c.children++
 	case EventAgentEnd:
-		if c.children--; c.children == 0 && c.overdue {
+		c.children--
+		switch {
+		case c.children > 0:
+		case c.held != nil:
+			b.finish(outcome{c, *c.held})
+		case c.overdue:
 			time.AfterFunc(b.r.cfg.StopTimeout/4, func() { b.late <- c }) // has room: once a call
 		}
 	}
@@ -257,6 +271,9 @@ func (b *batch) abandon(c *callRun) {
 		return
 	case c.children > 0:
 		c.overdue = true
+		return
+	case c.held != nil:
+		b.finish(outcome{c, *c.held})
 		return
 	}
 	b.r.abandoned++
@@ -285,6 +302,10 @@ func (b *batch) showUpdates() {
 // interrupt makes way for steering: what has not begun is skipped, and what asked for it is
 // cancelled.
 func (b *batch) interrupt() {
+	if !b.r.cfg.Steering.waiting() { // it was taken back, or by another run
+		b.steer = b.r.cfg.Steering.arrived()
+		return
+	}
 	b.steer, b.skip = nil, true
 	for _, c := range b.calls {
 		if c.state == callOpen && (c.preempt() || c.tool.Interrupt == InterruptCancel) {
@@ -355,6 +376,12 @@ func CallFrom(ctx context.Context) (CallInfo, bool) {
 		return CallInfo{}, false
 	}
 	return CallInfo{RunID: env.runID, ToolID: env.call.ID, Tool: env.call.Name}, true
+}
+
+// inCallOf tells whether ctx is that of a call of the run, which cannot wait for its own end.
+func inCallOf(ctx context.Context, runID string) bool {
+	env, ok := ctx.Value(callKey{}).(*callEnv)
+	return ok && env.runID == runID
 }
 
 // forward puts an event of a run that the call made on the stream. It reports false once

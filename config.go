@@ -121,7 +121,7 @@ type Config struct {
 	ConvertToLLM func(ctx context.Context, history []AgentMessage) ([]Message, error)
 
 	// EventBuffer is how many events wait for a consumer before the loop does. Zero means
-	// 64; 1 means 2, which Error and AgentEnd need; negative is refused.
+	// 64; 1 means 2, which Error and AgentEnd need. Negative or more than 2^20 is refused.
 	EventBuffer int
 	// StopTimeout is how long model, tools and hooks have, all together, to come back after
 	// the run's context ended. Who does not is left behind: the run goes on without that
@@ -172,6 +172,7 @@ const (
 	defaultMaxTurns     = 100
 	defaultEventBuffer  = 64
 	leastEventBuffer    = 2
+	mostEventBuffer     = 1 << 20
 	defaultStopTimeout  = 5 * time.Second
 	defaultDrainTimeout = 5 * time.Second
 	defaultStreamIdle   = 5 * time.Minute
@@ -187,8 +188,8 @@ const (
 func (cfg Config) withDefaults() (Config, error) {
 	set(&cfg.MaxTurns, defaultMaxTurns)
 	set(&cfg.EventBuffer, defaultEventBuffer)
-	if cfg.EventBuffer < 0 {
-		return cfg, invalid("config", "EventBuffer is %d, negative", cfg.EventBuffer)
+	if cfg.EventBuffer < 0 || cfg.EventBuffer > mostEventBuffer {
+		return cfg, invalid("config", "EventBuffer is %d, not from 0 to %d", cfg.EventBuffer, mostEventBuffer)
 	}
 	cfg.EventBuffer = max(cfg.EventBuffer, leastEventBuffer)
 	set(&cfg.StopTimeout, defaultStopTimeout)

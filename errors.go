@@ -85,7 +85,8 @@ var (
 	ErrBadContinuation = errors.New("agentkernel: the history ends with a finished answer")
 	// ErrRunsHeld: starts are refused while HoldRuns is in force.
 	ErrRunsHeld = errors.New("agentkernel: runs are held")
-	// ErrInListener: a call that waits for a run was made on the goroutine that delivers its events.
+	// ErrInListener: a call that waits for a run was made on the goroutine that delivers its
+	// events, or by one of the run's own calls.
 	ErrInListener = errors.New("agentkernel: cannot wait for a run inside a listener")
 )
 
@@ -110,6 +111,9 @@ type Error struct {
 
 // Error returns "op: kind (status): cause" without the parts that are empty.
 func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	var b strings.Builder
 	if e.Op != "" {
 		b.WriteString(e.Op)
@@ -127,11 +131,19 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // Is reports whether target is this error's kind. A canceled error is also
 // context.Canceled, a timeout also context.DeadlineExceeded, whatever their cause.
 func (e *Error) Is(target error) bool {
+	if e == nil {
+		return false
+	}
 	switch target {
 	case context.Canceled:
 		return e.Kind == KindCanceled
@@ -164,7 +176,7 @@ func asError(ctx context.Context, op string, err error, fallback Kind) *Error {
 	if ctx.Err() != nil {
 		return stopError(ctx)
 	}
-	if e, ok := errors.AsType[*Error](err); ok && e.Kind != KindCanceled {
+	if e, ok := errors.AsType[*Error](err); ok && e != nil && e.Kind != KindCanceled {
 		return e
 	}
 	switch {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/agentkernel-go/agentkernel/internal/redact"
 )
 
 // PanicError is a panic of user code, or its leaving the goroutine with runtime.Goexit.
@@ -15,14 +17,38 @@ type PanicError struct {
 	Value any
 	// Stack is the stack of the goroutine at that moment.
 	Stack string
+
+	text string
+}
+
+// newPanicError describes what was recovered; nil is runtime.Goexit. The value is put into
+// words now, on a goroutine of its own, since its methods may panic or exit as well.
+func newPanicError(value any) *PanicError {
+	e := &PanicError{Value: value, Stack: string(debug.Stack())}
+	if value == nil {
+		e.text = "user code ended its goroutine"
+		return e
+	}
+	words := make(chan string, 1)
+	// Ends with the value's methods, for which this waits as for the code that panicked.
+	go func() {
+		text := fmt.Sprintf("panic of type %T", value)
+		defer func() {
+			_ = recover()
+			words <- text
+		}()
+		text = redact.Text(fmt.Errorf("panic: %v", value))
+	}()
+	e.text = <-words
+	return e
 }
 
 // Error names the value, not the stack.
 func (e *PanicError) Error() string {
-	if e.Value == nil {
-		return "user code ended its goroutine"
+	if e.text == "" {
+		return newPanicError(e.Value).text
 	}
-	return fmt.Sprintf("panic: %v", e.Value)
+	return e.text
 }
 
 // Unwrap returns Value if it is an error.
@@ -115,7 +141,7 @@ func (v *visit) leave() {
 func (v *visit) end() {
 	for {
 		switch {
-		case v.state.CompareAndSwap(visitOutside, visitOver):
+		case v.state.CompareAndSwap(visitOutside, visitOver), v.state.Load() == visitOver:
 			return
 		case v.state.CompareAndSwap(visitInside, visitEnding):
 			<-v.left
@@ -171,7 +197,7 @@ func guarded[T any](fn func() (T, error), back func(returned[T])) {
 	came := false
 	defer func() {
 		if !came {
-			got.err = &PanicError{Value: recover(), Stack: string(debug.Stack())}
+			got.err = newPanicError(recover())
 		}
 		back(got)
 	}()

@@ -163,6 +163,7 @@ func (c *converter) add(history []AgentMessage) []Message {
 	for _, m := range history[c.read:] {
 		own, ok := ownMessage(m)
 		if ok && c.sees(&own) {
+			nameCalls(&own)
 			c.out = append(c.out, own)
 		}
 	}
@@ -212,4 +213,17 @@ func ownHistory(history []AgentMessage) []AgentMessage {
 		}
 	}
 	return out
+}
+
+// unnamedTool stands for the name of a call that came without one, which providers refuse.
+const unnamedTool = "unnamed_tool"
+
+// nameCalls names the calls of m that have no name, in a copy of its blocks.
+func nameCalls(m *Message) {
+	for i, b := range m.Content {
+		if b.ToolCall != nil && b.ToolCall.Name == "" {
+			m.Content = cloneBlocks(m.Content)
+			m.Content[i].ToolCall.Name = unnamedTool
+		}
+	}
 }

@@ -10,17 +10,21 @@ import (
 // that is active, if any, has been delivered to its end; it aborts nothing and emits nothing.
 // Runs may start again when every holder has called its release, which may be called more
 // than once. When ctx ends first, its cause is returned and nothing is held. Inside a
-// listener it returns ErrInListener.
+// listener, and with the context of a call of the active run, it returns ErrInListener.
 func (a *Agent) HoldRuns(ctx context.Context) (release func(), err error) {
 	if a.inListener() {
 		return nil, ErrInListener
 	}
 	a.mu.Lock()
-	a.holds++
 	last := a.delivered
 	if a.active != nil {
 		last = a.active.done
 	}
+	if a.active != nil && inCallOf(ctx, a.active.id) {
+		a.mu.Unlock()
+		return nil, ErrInListener
+	}
+	a.holds++
 	a.mu.Unlock()
 	release = sync.OnceFunc(func() {
 		a.mu.Lock()

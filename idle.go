@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,25 +15,32 @@ var errStreamIdle = &Error{Kind: KindStreamIdle, Op: "model", Retryable: true,
 
 // idleWatch ends an attempt whose model yields nothing for too long: first its context, and
 // after the time that user code has to stop, the wait for it. The time in which the run
-// itself is busy, or waits for its consumer, does not count.
+// itself is busy, or waits for its consumer, does not count. It also ends the wait, in
+// the same time, for a model that has said all and does not return.
 type idleWatch struct {
 	limit, grace time.Duration
 	began        time.Time
+	run          context.Context // the run's
 	visit        *visit
 	last         atomic.Int64 // when the model was last heard, as time since began
 	cancel       context.CancelCauseFunc
-	timer        *time.Timer
 	idle         atomic.Bool
 	late         chan struct{} // closed when the wait is over
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	finished bool
 }
 
-// watchIdle starts a watch. A limit that is not positive never ends anything.
-func watchIdle(v *visit, limit, grace time.Duration, cancel context.CancelCauseFunc) *idleWatch {
-	w := &idleWatch{visit: v, limit: limit, grace: grace, began: time.Now(), cancel: cancel, late: make(chan struct{})}
-	if limit > 0 {
-		w.timer = time.AfterFunc(math.MaxInt64, w.check)
-		w.timer.Reset(limit) // not before check can see the timer
+// watchIdle starts a watch. A limit that is not positive never ends an attempt.
+func watchIdle(run context.Context, v *visit, limit, grace time.Duration, cancel context.CancelCauseFunc) *idleWatch {
+	w := &idleWatch{run: run, visit: v, limit: limit, grace: grace, began: time.Now(), cancel: cancel, late: make(chan struct{})}
+	w.mu.Lock() // check needs the timer
+	defer w.mu.Unlock()
+	if limit <= 0 {
+		limit = math.MaxInt64
 	}
+	w.timer = time.AfterFunc(limit, w.check)
 	return w
 }
 
@@ -43,31 +51,47 @@ func (w *idleWatch) heard() {
 	}
 }
 
-// check runs when the model may have been silent for the limit.
-func (w *idleWatch) check() {
-	if w.idle.Load() {
-		close(w.late)
-		return
-	}
-	silent := time.Since(w.began) - time.Duration(w.last.Load())
-	if w.visit.state.Load() == visitInside {
-		silent = 0
-	}
-	if silent < w.limit {
-		w.timer.Reset(w.limit - silent)
-		return
-	}
-	w.idle.Store(true)
-	w.cancel(errStreamIdle)
+// finish notes that the model has said all.
+func (w *idleWatch) finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.finished = true
+	w.timer.Stop()
 	if w.grace >= 0 {
 		w.timer.Reset(w.grace)
 	}
 }
 
+// check runs when the model may have been silent for the limit, or has had its time.
+func (w *idleWatch) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.finished && w.run.Err() != nil: // the fence has its own deadline
+		return
+	case w.finished || w.idle.Load():
+		close(w.late)
+		return
+	}
+	silent := time.Since(w.began) - time.Duration(w.last.Load())
+	switch {
+	case w.visit.state.Load() == visitInside:
+		w.timer.Reset(w.limit)
+	case silent < w.limit:
+		w.timer.Reset(w.limit - silent)
+	default:
+		w.idle.Store(true)
+		w.cancel(errStreamIdle)
+		if w.grace >= 0 {
+			w.timer.Reset(w.grace)
+		}
+	}
+}
+
 // stop ends the watch. It reports whether it ended the attempt.
 func (w *idleWatch) stop() bool {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer.Stop()
 	return w.idle.Load()
 }

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +60,7 @@ type settings struct {
 
 func (cfg *Config) settings() (settings, error) {
 	tools, err := newToolset(cfg.Tools)
-	return settings{model: cfg.Model, system: cfg.SystemPrompt, blocks: cfg.SystemBlocks, tools: tools,
+	return settings{model: cfg.Model, system: validText(cfg.SystemPrompt), blocks: cfg.SystemBlocks, tools: tools,
 		thinking: cfg.ThinkingLevel}, err
 }
 
@@ -140,7 +140,7 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 	}
 	r.emitter = emitter{
 		ctx:    ctx,
-		events: make(chan Event, max(cfg.EventBuffer, leastEventBuffer)),
+		events: make(chan Event, min(max(cfg.EventBuffer, leastEventBuffer), mostEventBuffer)),
 		drain:  cfg.DrainTimeout,
 		runID:  j.id, parentID: j.parentID,
 	}
@@ -171,7 +171,7 @@ func (r *run) drive(cancel context.CancelCauseFunc) {
 	done := false
 	defer func() {
 		if !done {
-			p := &PanicError{Value: recover(), Stack: string(debug.Stack())}
+			p := newPanicError(recover())
 			r.fail(&Error{Kind: KindPanic, Op: "run", Err: p})
 		}
 		r.end()
@@ -204,6 +204,7 @@ func (r *run) begin() step {
 	}
 	r.ids = callIDs(r.history)
 	r.mend()
+	maps.Copy(r.ids, callIDs(r.sound()))
 	if openCalls(r.sound()) != nil {
 		return r.answerOpenCalls
 	}

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/agentkernel-go/agentkernel/internal/textbuf"
 )
 
 // Role says who speaks in a message.
@@ -247,8 +250,8 @@ type Usage struct {
 	Cost *float64 `json:"cost,omitempty"`
 }
 
-// Add returns the sum of u and v. A cost that is unknown adds nothing. The result shares
-// no memory with either.
+// Add returns the sum of u and v. A cost that is unknown, or no finite number, adds nothing.
+// The result shares no memory with either.
 func (u Usage) Add(v Usage) Usage {
 	sum := Usage{
 		Input:      u.Input + v.Input,
@@ -258,13 +261,14 @@ func (u Usage) Add(v Usage) Usage {
 		Reasoning:  u.Reasoning + v.Reasoning,
 		Total:      u.Total + v.Total,
 	}
-	switch {
-	case u.Cost != nil && v.Cost != nil:
-		sum.Cost = new(*u.Cost + *v.Cost)
-	case u.Cost != nil:
-		sum.Cost = new(*u.Cost)
-	case v.Cost != nil:
-		sum.Cost = new(*v.Cost)
+	cost, known := 0.0, false
+	for _, c := range []*float64{u.Cost, v.Cost} {
+		if c != nil && !math.IsNaN(*c) && !math.IsInf(*c, 0) {
+			cost, known = cost+*c, true
+		}
+	}
+	if known {
+		sum.Cost = &cost
 	}
 	return sum
 }
@@ -358,6 +362,10 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 		return out
 	}
 	out := buf.Bytes()
+	if tooDeep(textbuf.String(out)) { // it could not be read back within a message
+		out, _ = json.Marshal(validText(string(out)))
+		return out
+	}
 	if n := escapedLen(out); n > len(out) {
 		escaped := bytes.NewBuffer(make([]byte, 0, n))
 		json.HTMLEscape(escaped, out)

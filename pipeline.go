@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -129,7 +130,7 @@ func (p *pipeline) gate(ctx context.Context) *ToolResult {
 		Call:     p.asked(),
 		Label:    p.tool.label(p.args),
 		ReadOnly: p.tool.readOnly(p.args),
-		Preview:  p.preview,
+		Preview:  p.preview.clone(),
 		RunID:    p.batch.r.runID,
 		Turn:     p.turn,
 	}
@@ -211,7 +212,7 @@ func (p *pipeline) limit(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d, errToolTimeout)
 	var timer *time.Timer
 	if p.cfg.StopTimeout >= 0 {
-		timer = time.AfterFunc(d+p.cfg.StopTimeout, func() {
+		timer = time.AfterFunc(sum(d, p.cfg.StopTimeout), func() {
 			p.box.setLate()
 			p.batch.late <- p.callRun // has room: once a call
 		})
@@ -222,4 +223,12 @@ func (p *pipeline) limit(ctx context.Context) (context.Context, func()) {
 			timer.Stop()
 		}
 	}
+}
+
+// sum adds two durations that are not negative, as far as there are durations.
+func sum(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }

@@ -1,5 +1,7 @@
 package agentkernel
 
+import "slices"
+
 // PrepareRequest is what a run is about to ask a model.
 type PrepareRequest struct {
 	RunID string
@@ -39,7 +41,13 @@ func (r *run) prepare() step {
 	}
 	ctx, req := r.ctx, PrepareRequest{RunID: r.runID, Turn: r.turn,
 		History: r.history[:len(r.history):len(r.history)], Request: r.request(messages)}
-	change, err := enclose(r.fence, func(*visit) (PrepareResult, error) { return r.cfg.Prepare(ctx, req) })
+	change, err := enclose(r.fence, func(*visit) (PrepareResult, error) {
+		change, err := r.cfg.Prepare(ctx, req)
+		if err == nil {
+			err = checkMessages("Prepare", change.Messages)
+		}
+		return change, err
+	})
 	if err == nil {
 		err = r.adopt(change)
 	}
@@ -79,9 +87,6 @@ func (r *run) adopt(change PrepareResult) error {
 	if change.Temperature != nil {
 		r.settings.temperature = change.Temperature
 	}
-	if err := checkMessages("Prepare", change.Messages); err != nil {
-		return err
-	}
 	r.projection, r.breakpoints = change.Messages, change.CacheBreakpoints
 	return nil
 }
@@ -93,7 +98,7 @@ func (r *run) request(messages []Message) ModelRequest {
 		System:           s.systemText(),
 		SystemBlocks:     s.blocks,
 		Messages:         messages,
-		Tools:            r.specs,
+		Tools:            slices.Clone(r.specs),
 		ThinkingLevel:    s.thinking,
 		Temperature:      s.temperature,
 		CacheKey:         r.cfg.CacheKey,

@@ -1,6 +1,7 @@
 package agentkernel
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -45,6 +46,15 @@ type ProgressPayload struct {
 	Of    int `json:"of,omitempty"`
 }
 
+func (p *ProgressPayload) clone() *ProgressPayload {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	own.Data = bytes.Clone(p.Data)
+	return &own
+}
+
 // ReportProgress shows p on the stream of the run, as an Update between the Start and the End of the
 // call that ctx belongs to. It is for the tool and its middleware: elsewhere, before the call is
 // executed and once it has ended, it does nothing.
@@ -55,6 +65,9 @@ type ProgressPayload struct {
 // until some of them are taken, or the call ends.
 func ReportProgress(ctx context.Context, p ProgressPayload) {
 	if env, ok := ctx.Value(callKey{}).(*callEnv); ok {
+		if p.Kind == "" {
+			p.Kind = ProgressSummary
+		}
 		p.Text = validText(p.Text)
 		p.Data = compactJSON(p.Data)
 		env.box.put(ctx, p)

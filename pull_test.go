@@ -168,6 +168,24 @@ func TestEventsInsideAListener(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestEventsLeftCostsNothing: neither the agent nor the context remembers a loop that was left.
+func TestEventsLeftCostsNothing(t *testing.T) {
+	agent := chatty(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	agentkernel.On(agent.Agent, func(agentkernel.RunStarted) {
+		before := heap()
+		for range 5000 {
+			for range agent.Events(ctx) { // inside a listener it is left at once
+				t.Error("a listener waits for itself")
+			}
+		}
+		require.Less(t, heap(), before+256<<10)
+	})
+	_, err := agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+}
+
 // TestStreamLeftByPanic unsubscribes as break does.
 func TestStreamLeftByPanic(t *testing.T) {
 	agent := chatty(t, 1)

@@ -51,6 +51,9 @@ func (q *Queue) Push(messages ...AgentMessage) error {
 func (q *Queue) push(own []AgentMessage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if len(own) == 0 {
+		return
+	}
 	for _, m := range own {
 		q.items = append(q.items, &queued{queue: q, message: m})
 	}

@@ -33,6 +33,8 @@ type StopDecision struct {
 	Message AgentMessage
 	// Reason is the text of the error where the guard escalates.
 	Reason string
+
+	messages []AgentMessage // Message as it enters the history
 }
 
 // rest is where the model has answered and wants nothing more: the run goes on with what
@@ -70,7 +72,13 @@ func (r *run) guard(m Message, reason EndReason) step {
 	}
 	ctx, req := r.ctx, StopRequest{RunID: r.runID, Turn: r.turn, Reason: reason, Answer: m.Clone(),
 		History: r.history[:len(r.history):len(r.history)]}
-	decision, err := enclose(r.fence, func(*visit) (StopDecision, error) { return r.cfg.StopGuard(ctx, req) })
+	decision, err := enclose(r.fence, func(*visit) (StopDecision, error) {
+		d, err := r.cfg.StopGuard(ctx, req)
+		if err == nil && d.Action == StopGoOn {
+			d.messages, err = asPrompts("StopGuard", []AgentMessage{d.Message})
+		}
+		return d, err
+	})
 	switch {
 	case r.stopped():
 		return r.stop
@@ -83,11 +91,7 @@ func (r *run) guard(m Message, reason EndReason) step {
 	case StopEscalate:
 		return r.fail(&Error{Kind: KindStopGuard, Op: "hook StopGuard", Err: errors.New(decision.Reason)})
 	case StopGoOn:
-		prompts, err := asPrompts("StopGuard", []AgentMessage{decision.Message})
-		if err != nil {
-			return r.fail(hookError("StopGuard", err))
-		}
-		r.prompts = prompts
+		r.prompts = decision.messages
 		return r.nextTurn
 	}
 	return r.fail(hookError("StopGuard", fmt.Errorf("unknown action %q", decision.Action)))

@@ -49,7 +49,7 @@ func (r *run) fallBack(err *Error) step {
 	r.call.failures = 0
 	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
 		Attempt: r.call.attempt, MaxRetries: max(r.cfg.Retry.MaxRetries, 0), Err: err,
-		Model: modelName(before), NextModel: modelName(r.settings.model)}})
+		Model: r.modelName(before), NextModel: r.modelName(r.settings.model)}})
 	return r.attempt
 }
 
@@ -60,7 +60,7 @@ func (r *run) emitRetry(err *Error, delay time.Duration) {
 	}
 	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
 		Attempt: r.call.attempt, MaxRetries: max(allowed, 0), Delay: delay, Err: err,
-		Model: modelName(r.settings.model)}})
+		Model: r.modelName(r.settings.model)}})
 }
 
 // curable tells whether another endpoint may do better with the same request, where asking
@@ -74,11 +74,16 @@ func curable(kind Kind) bool {
 }
 
 // modelName is what a model calls itself, or its type.
-func modelName(m ChatModel) string {
-	if named, ok := m.(fmt.Stringer); ok {
-		return named.String()
+func (r *run) modelName(m ChatModel) string {
+	named, ok := m.(fmt.Stringer)
+	if !ok {
+		return fmt.Sprintf("%T", m)
 	}
-	return fmt.Sprintf("%T", m)
+	name, err := enclose(r.fence, func(*visit) (string, error) { return named.String(), nil })
+	if err != nil {
+		return fmt.Sprintf("%T", m)
+	}
+	return validText(name)
 }
 
 // delay is the wait before the retry that follows the n-th attempt, at least what the server

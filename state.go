@@ -70,7 +70,8 @@ func Reduce(s AgentState, ev Event) AgentState {
 func (s *AgentState) addMessage(m AgentMessage) {
 	usage := usageOf(m)
 	s.TotalUsage = s.TotalUsage.Add(usage)
-	if tokens := usage.context(); m.GetRole() == RoleAssistant && tokens > 0 {
+	own, _ := ownMessage(m)
+	if tokens := usage.context(); own.Role == RoleAssistant && tokens > 0 {
 		s.ContextTokens = &tokens
 	}
 	s.Messages, s.log = appended(s.Messages, s.log, cloneMessage(m))
@@ -90,7 +91,7 @@ func (s *AgentState) replaced() int {
 }
 
 func (s *AgentState) replace(c ContextInfo) {
-	s.Messages, s.log = slices.Clip(c.Messages), nil
+	s.Messages, s.log = slices.Clone(c.Messages), nil
 	s.ContextTokens = nil
 	if c.Reason == ContextReset {
 		s.TotalUsage, s.DiscardedUsage, s.Err = Usage{}, Usage{}, nil

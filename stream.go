@@ -17,7 +17,9 @@ import (
 // An error should be an *Error with its Kind and Retryable set; network errors and an
 // unexpected EOF are recognised, and any other is of kind "provider" and not tried again.
 // Done needs no StopReason: an empty one means "stop", or "tool_use" where there are calls,
-// and complete calls count whatever it says.
+// and complete calls count whatever it says. After Done or an error the sequence should
+// return: what it does then has no effect, and where it does not return it is left behind
+// after Config.StopTimeout.
 type ChatModel interface {
 	Stream(ctx context.Context, req ModelRequest) iter.Seq2[StreamEvent, error]
 }

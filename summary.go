@@ -134,9 +134,10 @@ func (r *RunRecord) Add(ev Event) {
 }
 
 func (r *RunRecord) addMessage(ev Event) {
+	own, ok := ownMessage(ev.Message)
 	switch {
-	case ev.Message.GetRole() == RoleAssistant:
-		r.Answer = ev.Message.TextContent()
+	case ok && own.Role == RoleAssistant:
+		r.Answer = own.TextContent()
 		r.addModelStep(RunStep{Kind: StepModel, Turn: ev.Turn, Attempt: ev.Attempt, Duration: ev.Duration}, ev.Message)
 	case len(r.Steps) == 0:
 		r.Input = append(r.Input, ev.Message)

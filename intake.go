@@ -1,0 +1,111 @@
+package agentkernel
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+)
+
+// intake takes in what a model yields in one attempt, on the goroutine that it yields on.
+type intake struct {
+	r     *run
+	ctx   context.Context
+	visit *visit
+	watch *idleWatch
+	// end is what the stream came to. It belongs to who acts for the run.
+	end streamEnd
+	// raced tells that two goroutines yielded at once.
+	raced atomic.Bool
+}
+
+// streamEnd is how a model's stream ended: by Done, by an error, or, where neither is set,
+// without a word.
+type streamEnd struct {
+	done   bool
+	reason StopReason
+	raw    string
+	err    *Error
+}
+
+// over tells that nothing more counts.
+func (e *streamEnd) over() bool { return e.done || e.err != nil }
+
+var errRaced = &Error{Kind: KindProtocol, Op: "model", Err: errors.New("the model yielded on two goroutines at once")}
+
+// stream asks the model and takes its answer in. What the model does after Done or an error
+// has no effect.
+func (r *run) stream(req ModelRequest) streamEnd {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	defer cancel(nil)
+	model, v := r.settings.model, newVisit()
+	in := &intake{r: r, ctx: r.ctx, visit: v, watch: watchIdle(r.ctx, v, r.cfg.StreamIdleTimeout, r.cfg.StopTimeout, cancel)}
+	_, err := encloseUntil(r.fence, v, in.watch.late, func(*visit) (struct{}, error) {
+		seq := model.Stream(ctx, req)
+		if seq == nil {
+			return struct{}{}, errNilStream
+		}
+		// Called, not ranged over: a yield that comes too late is refused, not a panic.
+		seq(in.yield)
+		return struct{}{}, nil
+	})
+	idle := in.watch.stop()
+	v.end() // a goroutine of the model may still yield
+	switch crash, crashed := err.(*PanicError); {
+	case in.raced.Load():
+		return streamEnd{err: errRaced}
+	case in.end.over():
+		return in.end
+	case crashed:
+		return streamEnd{err: &Error{Kind: KindPanic, Op: "model", Err: crash}}
+	case idle && !r.stopped():
+		return streamEnd{err: errStreamIdle}
+	case err == errNilStream:
+		return streamEnd{err: errNilStream}
+	}
+	return in.end
+}
+
+// yield takes one increment in. It reports whether more should come.
+func (in *intake) yield(ev StreamEvent, err error) bool {
+	var failure *Error
+	if err != nil { // looked at before the run depends on it: its methods are the model's
+		failure = asError(in.ctx, "model", err, KindProvider)
+	} else {
+		failure = known(ev)
+	}
+	if !in.visit.enter() {
+		if in.visit.state.Load() == visitInside {
+			in.raced.Store(true)
+		}
+		return false
+	}
+	defer in.visit.leave()
+	defer in.watch.heard()
+	if in.end.over() || in.r.stopped() || in.watch.idle.Load() {
+		return false
+	}
+	if in.end.err = failure; failure == nil {
+		in.end.err = in.r.take(ev)
+		in.end.done = ev.Type == StreamEventDone && in.end.err == nil
+		in.end.reason, in.end.raw = ev.StopReason, ev.RawStopReason
+	}
+	if in.end.over() {
+		in.watch.finish()
+	}
+	return !in.end.over()
+}
+
+// take adds one increment to the message.
+func (r *run) take(ev StreamEvent) *Error {
+	p := r.call.partial
+	p.apply(ev)
+	if len(p.blocks) > maxBlocks {
+		return &Error{Kind: KindLimit, Op: "model", Err: errTooManyBlocks}
+	}
+	return nil
+}
+
+// maxBlocks bounds the blocks of one message, each of which every snapshot lists.
+const maxBlocks = 4096
+
+var errTooManyBlocks = errors.New("the message has more blocks than anyone can use")
