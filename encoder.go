@@ -1,0 +1,102 @@
+package agentkernel
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Encoder writes the events of one agent, or of one run, in the delta-only form, whose bytes
+// are linear in the text of a run:
+//
+//   - message_update carries no message but its delta;
+//   - model_response carries no message, which is the last one of the model that ended, and
+//     its results as the ids of calls that ended before;
+//   - agent_end carries the number of messages that ended in the run;
+//   - model_request is as in the whole form.
+//
+// Where a reader of everything that the Encoder wrote could not know better (a run whose
+// beginning the Encoder did not see, a message that changed beside its growth), the event is
+// written whole. A [Decoder] reads both.
+//
+// Events are encoded in the order of the stream, child runs among them. The zero Encoder
+// begins with an empty history. It is for one goroutine and keeps no more than the state and
+// the messages of the runs that have not ended.
+type Encoder struct {
+	stream wireStream
+}
+
+// NewEncoder returns an Encoder for an agent that has the state: what a snapshot shows.
+func NewEncoder(state AgentState) *Encoder { return &Encoder{stream: wireStream{state: state}} }
+
+// Encode returns the event as one JSON object without a line break. An error, which names the
+// event, means that encoding/json cannot write it; the Encoder then goes on behind the event.
+func (e *Encoder) Encode(ev Event) ([]byte, error) {
+	if ev.Raw != nil {
+		return slices.Clone(ev.Raw), nil
+	}
+	r := e.stream.run(ev.RunID, ev.ParentRunID)
+	w := wireOf(&ev)
+	r.shorten(w, &ev)
+	e.stream.take(r, &ev)
+	r.seq = ev.Seq
+	return w.bytes()
+}
+
+// State is the state after the events so far: [Reduce] over them.
+func (e *Encoder) State() AgentState { return e.stream.state }
+
+// shorten replaces by references what a reader knows.
+func (r *wireRun) shorten(w *eventWire, ev *Event) {
+	switch ev.Type {
+	case EventMessageUpdate:
+		if m, ok := ownMessage(ev.Message); ok && r.open.fits(ev, &m) {
+			w.Message = nil
+		}
+	case EventModelResponse:
+		if r.answer != nil && reflect.DeepEqual(r.answer, ev.Message) {
+			w.Message = nil
+		}
+		if ids := r.knownResults(ev.ToolResults); ids != nil {
+			w.ToolResults, w.ToolResultIDs = nil, ids
+		}
+	case EventAgentEnd:
+		if n := len(ev.NewMessages); n > 0 && reflect.DeepEqual(r.ended, ev.NewMessages) {
+			w.NewMessages, w.NewMessagesCount = nil, n
+		}
+	}
+}
+
+// knownResults is the ids of results, nil where one of them did not come with its call's end.
+func (r *wireRun) knownResults(results []ToolResult) []string {
+	ids := make([]string, len(results))
+	for i := range results {
+		known, ok := r.result(results[i].ToolCallID)
+		if !ok || !reflect.DeepEqual(known, results[i]) {
+			return nil
+		}
+		ids[i] = known.ToolCallID
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return ids
+}
+
+// Resume makes the Encoder go on behind ev, an event in the middle of a run, after which the
+// agent has the state. A snapshot should be the next thing that is written.
+func (e *Encoder) Resume(state AgentState, ev Event) {
+	e.stream = wireStream{state: state, last: wireMark{ev.RunID, ev.ParentRunID, ev.Seq, ev.Time, ev.Turn}}
+	if ev.Type == EventAgentEnd {
+		return
+	}
+	r := e.stream.run(ev.RunID, ev.ParentRunID)
+	r.seq = ev.Seq
+	if m, ok := ownMessage(state.StreamMessage); ok && ev.RunID == state.RunID && m.Role == RoleAssistant {
+		if r.open.adopt(m, lengths(m.Content)); ev.Type == EventMessageStart {
+			r.open.start(&ev)
+		}
+	}
+}
+
+// Last returns the run and the seq of the last event: the place of a snapshot made now.
+func (e *Encoder) Last() (runID string, seq uint64) { return e.stream.last.runID, e.stream.last.seq }

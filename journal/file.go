@@ -1,0 +1,246 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/agentkernel-go/agentkernel"
+)
+
+var errClosed = errors.New("journal: closed")
+
+// CorruptError says that a line in the middle of a file is no record.
+type CorruptError struct {
+	// Line counts from 1; Offset is where it begins.
+	Line   int
+	Offset int64
+	Err    error
+}
+
+// Error returns the error on one line.
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("journal: line %d at byte %d is no record: %v", e.Line, e.Offset, e.Err)
+}
+
+// Unwrap returns what is wrong with it.
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// file is a store of lines of JSON in a file, with an index in memory.
+type file struct {
+	f    *os.File
+	sync bool
+	size int64 // of the records: where the next one goes. The writer's.
+
+	mu    sync.Mutex
+	index []place
+	last  uint64 // the place before the last snapshot
+}
+
+// place is where a record stands in the file.
+type place struct {
+	offset int64
+	length int // without the line break
+	runID  string
+	seq    uint64
+	of     agentkernel.EventType
+}
+
+// Open opens the journal in the file at path, or makes it, and reads it once.
+//
+// The end of a file whose writer was interrupted, a record without its line break or lines
+// that are no JSON, is cut off, and nothing before it; a record that lacks no more than its
+// line break is kept. A line in the middle that is no record is a [*CorruptError], and a
+// record of another version of the wire form an [*agentkernel.WireError]: the file is then
+// left as it is. One process at a time may have a journal open.
+func Open(path string, cfg Config) (*Journal, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	j, err := open(f, cfg)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return j, nil
+}
+
+func open(f *os.File, cfg Config) (*Journal, error) {
+	s := &file{f: f, sync: cfg.Sync}
+	dec := agentkernel.NewDecoder(cfg.State)
+	whole, err := s.scan(dec)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.trim(); err != nil {
+		return nil, err
+	}
+	j := newJournal(cfg, s, dec.Encoder())
+	switch {
+	case len(s.index) == 0:
+		return j, j.snapshot()
+	case !whole:
+		if _, err := f.WriteAt([]byte("\n"), s.size); err != nil {
+			return nil, err
+		}
+		s.size++
+	}
+	j.resume(s)
+	return j, nil
+}
+
+// trim cuts off what stands behind the records.
+func (s *file) trim() error {
+	info, err := s.f.Stat()
+	if err != nil || info.Size() == s.size {
+		return err
+	}
+	return s.f.Truncate(s.size)
+}
+
+// resume sets the counts for the next snapshot to what stands behind the last one.
+func (j *Journal) resume(s *file) {
+	for _, p := range s.index[s.last:] {
+		if p.of == agentkernel.EventSnapshot {
+			j.events, j.bytes, j.snapshotBytes = 0, 0, p.length
+			continue
+		}
+		j.events++
+		j.bytes += p.length
+	}
+}
+
+// scan reads the file and indexes its records. It reports whether the last one has its line
+// break; size is then where the records end.
+func (s *file) scan(dec *agentkernel.Decoder) (whole bool, err error) {
+	in := bufio.NewReaderSize(s.f, 1<<16)
+	whole = true
+	var offset int64
+	var bad *CorruptError // the first line that is no record
+	for line := 1; ; line++ {
+		text, err := in.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return false, err
+		}
+		if len(text) == 0 {
+			return whole, nil
+		}
+		data := bytes.TrimSuffix(text, []byte("\n"))
+		ev, wrong := dec.Decode(data)
+		switch {
+		case errors.Is(wrong, agentkernel.WireVersionMismatch):
+			return false, wrong
+		case errors.Is(wrong, agentkernel.WireGarbage):
+			if bad == nil {
+				bad = &CorruptError{Line: line, Offset: offset, Err: wrong}
+			}
+		case bad != nil:
+			return false, bad
+		default:
+			s.note(place{offset: offset, length: len(data)}, data, ev, wrong)
+			whole = len(text) > len(data)
+			s.size = offset + int64(len(text))
+		}
+		offset += int64(len(text))
+	}
+}
+
+// note adds a record to the index.
+func (s *file) note(p place, data []byte, ev agentkernel.Event, wrong error) {
+	p.runID, p.seq, p.of = ev.RunID, ev.Seq, ev.Type
+	if e, ok := errors.AsType[*agentkernel.WireError](wrong); ok {
+		p.runID, p.seq = e.RunID, e.Seq
+	}
+	s.add(p)
+}
+
+func (s *file) add(p place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.of == agentkernel.EventSnapshot {
+		s.last = uint64(len(s.index))
+	}
+	s.index = append(s.index, p)
+}
+
+// append writes one line. What a failed write left behind is written over by the next.
+func (s *file) append(rec Record) error {
+	line := append(rec.Data[:len(rec.Data):len(rec.Data)], '\n')
+	if _, err := s.f.WriteAt(line, s.size); err != nil {
+		return errors.Join(err, s.f.Truncate(s.size))
+	}
+	if s.sync && ends(rec.Type) {
+		if err := s.f.Sync(); err != nil {
+			return errors.Join(err, s.f.Truncate(s.size))
+		}
+	}
+	s.add(place{offset: s.size, length: len(rec.Data), runID: rec.RunID, seq: rec.Seq, of: rec.Type})
+	s.size += int64(len(line))
+	return nil
+}
+
+// ends tells whether something ends with an event of that type.
+func ends(of agentkernel.EventType) bool {
+	switch of {
+	case agentkernel.EventMessageEnd, agentkernel.EventToolExecEnd, agentkernel.EventAgentEnd, agentkernel.EventContext:
+		return true
+	}
+	return false
+}
+
+// since reads without holding the lock.
+func (s *file) since(at uint64, limit int) ([]Record, error) {
+	s.mu.Lock()
+	from := min(at, uint64(len(s.index)))
+	places := s.index[from:min(uint64(len(s.index)), from+uint64(max(limit, 0)))]
+	s.mu.Unlock()
+	places = places[:batch(places)]
+	if len(places) == 0 {
+		return nil, nil
+	}
+	first, last := places[0], places[len(places)-1]
+	all := make([]byte, last.offset+int64(last.length)-first.offset)
+	if _, err := s.f.ReadAt(all, first.offset); err != nil {
+		return nil, err
+	}
+	records := make([]Record, len(places))
+	for i, p := range places {
+		begin := p.offset - first.offset
+		records[i] = Record{At: from + uint64(i) + 1, RunID: p.runID, Seq: p.seq, Type: p.of, Data: all[begin : begin+int64(p.length) : begin+int64(p.length)]}
+	}
+	return records, nil
+}
+
+// batch is how many places are read at once: as many as fit in 1 MiB, but one at least.
+func batch(places []place) int {
+	for i, p := range places {
+		if i > 0 && p.offset+int64(p.length)-places[0].offset > 1<<20 {
+			return i
+		}
+	}
+	return len(places)
+}
+
+func (s *file) find(runID string, seq uint64) (uint64, bool) {
+	s.mu.Lock()
+	index := s.index // places that are there are never changed
+	s.mu.Unlock()
+	for i := len(index) - 1; i >= 0; i-- {
+		if p := &index[i]; p.seq == seq && p.runID == runID && p.of != agentkernel.EventSnapshot {
+			return uint64(i) + 1, true
+		}
+	}
+	return 0, false
+}
+
+func (s *file) start() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+func (s *file) close() error { return s.f.Close() }

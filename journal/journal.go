@@ -1,0 +1,278 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/agentkernel-go/agentkernel"
+)
+
+// Config is how a journal is kept.
+type Config struct {
+	// SnapshotEvery is the least number of events between two snapshots. Zero means 1,024;
+	// negative, for a file, only the one at its beginning. A ring of Config{SnapshotEvery: n}
+	// holds at least the last n events.
+	SnapshotEvery int
+	// State is the agent's state at the beginning of the journal, where that is not empty. A
+	// file that holds records knows better.
+	State agentkernel.AgentState
+	// Sync makes a file reach the disk whenever something ended: a message, a call, a run. A
+	// journal without it survives the end of the process, not that of the machine.
+	Sync bool
+}
+
+// Record is one record of a journal.
+type Record struct {
+	// At counts the records of the journal, from 1: its place.
+	At uint64
+	// RunID, Seq and Type are the event's. A snapshot has those of the event before it and
+	// the type [agentkernel.EventSnapshot].
+	RunID string
+	Seq   uint64
+	Type  agentkernel.EventType
+	// Data is one JSON object of the delta-only form, for [agentkernel.Decoder]. It is
+	// read-only and has no line break.
+	Data []byte
+
+	update *agentkernel.Event // what Merged needs of an update; nil where Data must be read
+}
+
+// ErrGone: the place is not in the journal any more. Begin at [Journal.Start].
+var ErrGone = errors.New("journal: the place is not kept any more")
+
+// Journal is an append-only log of the events of one agent. Append and Follow are for one
+// goroutine at a time, which the listeners of an agent are; everything else may be called
+// from any goroutine.
+type Journal struct {
+	enc   *agentkernel.Encoder
+	every int
+	store store
+	// events, bytes and snapshotBytes decide when a snapshot is due.
+	events        int
+	bytes         int
+	snapshotBytes int
+
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next append
+	closed  bool
+	err     error // the first that Listen met
+}
+
+// store keeps records. append is for one goroutine; the others may be called beside it.
+type store interface {
+	append(Record) error
+	since(at uint64, limit int) ([]Record, error)
+	find(runID string, seq uint64) (uint64, bool)
+	start() uint64
+	close() error
+}
+
+// NewRing returns a journal in memory. It keeps the last snapshot but one and what follows:
+// its size is that of two snapshots and of the events of two intervals between them, however
+// long the session.
+func NewRing(cfg Config) *Journal {
+	j := newJournal(cfg, new(ring), agentkernel.NewEncoder(cfg.State))
+	_ = j.snapshot() // a state that came from events can be written, and a ring takes it
+	return j
+}
+
+func newJournal(cfg Config, s store, enc *agentkernel.Encoder) *Journal {
+	every := cfg.SnapshotEvery
+	if _, inMemory := s.(*ring); every == 0 || every < 0 && inMemory {
+		every = 1024
+	}
+	return &Journal{enc: enc, every: every, store: s, changed: make(chan struct{})}
+}
+
+// Follow writes everything that the agent does to the journal, from the next event on, until
+// stop is called. It is called while the agent is idle and has the state with which the
+// journal ends. Begun in the middle of a run, the journal goes on with a snapshot behind the
+// next event.
+func Follow(agent *agentkernel.Agent, j *Journal) (stop func()) {
+	first := true
+	return agent.Subscribe(func(ev agentkernel.Event) {
+		if first && ev.Type != agentkernel.EventAgentStart {
+			j.enc.Resume(agent.State(), ev)
+			j.keep(j.snapshot())
+		} else {
+			j.Listen(ev)
+		}
+		first = false
+	})
+}
+
+// Listen is Append for a listener, which cannot return an error: see Err.
+func (j *Journal) Listen(ev agentkernel.Event) { j.keep(j.Append(ev)) }
+
+func (j *Journal) keep(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.err = err
+	}
+}
+
+// Err returns the first error of Listen, or nil.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+// Append writes an event. When it returns, readers have it. Events that cannot be written
+// leave a gap, behind which the next Append begins with a snapshot.
+func (j *Journal) Append(ev agentkernel.Event) error {
+	if j.snapshotBytes < 0 {
+		if err := j.snapshot(); err != nil {
+			_, _ = j.enc.Encode(ev) // so that the next snapshot knows of it
+			return err
+		}
+	}
+	data, err := j.enc.Encode(ev)
+	if err == nil {
+		err = j.write(Record{RunID: ev.RunID, Seq: ev.Seq, Type: ev.Type, Data: data, update: slim(ev, data)})
+	}
+	if err != nil {
+		j.snapshotBytes = -1
+		return fmt.Errorf("journal: seq %d of run %q: %w", ev.Seq, ev.RunID, err)
+	}
+	j.events++
+	j.bytes += len(data)
+	if j.every > 0 && j.events >= j.every && j.bytes >= j.snapshotBytes {
+		return j.snapshot()
+	}
+	return nil
+}
+
+// snapshot writes one.
+func (j *Journal) snapshot() error {
+	data, err := j.enc.Snapshot()
+	if err != nil {
+		return err
+	}
+	runID, seq := j.enc.Last()
+	if err := j.write(Record{RunID: runID, Seq: seq, Type: agentkernel.EventSnapshot, Data: data}); err != nil {
+		return err
+	}
+	j.events, j.bytes, j.snapshotBytes = 0, 0, len(data)
+	return nil
+}
+
+func (j *Journal) write(rec Record) error {
+	if err := j.store.append(rec); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.closed {
+		close(j.changed)
+		j.changed = make(chan struct{})
+	}
+	return nil
+}
+
+// Since returns the records behind the place at, oldest first and limit at most: all from 0
+// on, none where at is the last. It returns ErrGone where records behind at were dropped. The
+// slice is the caller's.
+func (j *Journal) Since(at uint64, limit int) ([]Record, error) { return j.store.since(at, limit) }
+
+// Find returns the place of the event with that seq. The newest one counts where there are
+// several.
+func (j *Journal) Find(runID string, seq uint64) (at uint64, ok bool) {
+	return j.store.find(runID, seq)
+}
+
+// Start returns the place before the last snapshot: Since(Start()) is all that a reader needs
+// who comes now.
+func (j *Journal) Start() uint64 { return j.store.start() }
+
+// Changed returns a channel that is closed when the next record is there, or the journal
+// closed. A reader asks for it before it calls Since.
+func (j *Journal) Changed() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.changed
+}
+
+// Closed tells whether Close was called.
+func (j *Journal) Closed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.closed
+}
+
+// Close ends the journal: readers are woken, and what is appended afterwards is an error. It
+// closes a file. It may be called more than once, and not beside Append.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	close(j.changed)
+	j.mu.Unlock()
+	return j.store.close()
+}
+
+// ring is a store in memory.
+type ring struct {
+	mu       sync.Mutex
+	records  []Record
+	first    uint64 // the place before records[0]
+	previous uint64 // the place before the last snapshot but one
+	last     uint64 // the place before the last snapshot
+	closed   bool
+}
+
+func (r *ring) append(rec Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errClosed
+	}
+	rec.At = r.first + uint64(len(r.records)) + 1
+	if rec.Type == agentkernel.EventSnapshot {
+		r.previous, r.last = r.last, rec.At-1
+		r.records = slices.Clone(r.records[r.previous-r.first:]) // what readers hold stays
+		r.first = r.previous
+	}
+	r.records = append(r.records, rec)
+	return nil
+}
+
+func (r *ring) since(at uint64, limit int) ([]Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at < r.first {
+		return nil, ErrGone
+	}
+	rest := r.records[min(at-r.first, uint64(len(r.records))):]
+	return slices.Clone(rest[:min(len(rest), limit)]), nil
+}
+
+func (r *ring) find(runID string, seq uint64) (uint64, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := len(r.records) - 1; i >= 0; i-- {
+		if rec := &r.records[i]; rec.Seq == seq && rec.RunID == runID && rec.Type != agentkernel.EventSnapshot {
+			return rec.At, true
+		}
+	}
+	return 0, false
+}
+
+func (r *ring) start() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+func (r *ring) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return nil
+}

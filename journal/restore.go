@@ -1,0 +1,88 @@
+package journal
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/agentkernel-go/agentkernel"
+)
+
+// Restore returns the state with which the journal ends: that which the agent had behind the
+// last event. It reads from the last snapshot on. An agent goes on from it by
+// [agentkernel.Agent.Restore], and [Follow] then writes to the same journal.
+//
+// Where records are missing the state is what is known without them, and the error says
+// which: see [agentkernel.WireError].
+func Restore(j *Journal) (agentkernel.AgentState, error) {
+	var dec agentkernel.Decoder
+	var problems []error
+	for rec, err := range records(j, j.Start()) {
+		if err == nil {
+			_, err = dec.Decode(rec.Data)
+		}
+		if err != nil && !errors.Is(err, agentkernel.WireSkipped) {
+			problems = append(problems, err)
+		}
+	}
+	return dec.State(), errors.Join(problems...)
+}
+
+// Events yields the events that the journal holds, rebuilt, snapshots among them: from the
+// oldest one on, or, with fromSnapshot, from the last snapshot on. It ends where the journal
+// ends now. An error stands beside the event at which it showed, which may be empty: see
+// [agentkernel.Decoder.Decode].
+func Events(j *Journal, fromSnapshot bool) iter.Seq2[agentkernel.Event, error] {
+	return func(yield func(agentkernel.Event, error) bool) {
+		var at uint64
+		if fromSnapshot {
+			at = j.Start()
+		}
+		var dec agentkernel.Decoder
+		for rec, err := range records(j, at) {
+			if err != nil {
+				yield(agentkernel.Event{}, err)
+				return
+			}
+			if !yield(dec.Decode(rec.Data)) {
+				return
+			}
+		}
+	}
+}
+
+// records yields what stands behind at, or, where that is gone, all that is kept.
+func records(j *Journal, at uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for {
+			batch, err := j.Since(at, 256)
+			if errors.Is(err, ErrGone) {
+				at = j.oldest()
+				batch, err = j.Since(at, 256)
+			}
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, rec := range batch {
+				if !yield(rec, nil) {
+					return
+				}
+				at = rec.At
+			}
+			if len(batch) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// oldest is the first place from which records are kept.
+func (j *Journal) oldest() uint64 {
+	r, ok := j.store.(*ring)
+	if !ok {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first
+}

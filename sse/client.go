@@ -1,0 +1,246 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/agentkernel-go/agentkernel"
+)
+
+// ClientConfig is how a Client connects.
+type ClientConfig struct {
+	// HTTP makes the requests. Nil means http.DefaultClient. A Timeout of it bounds each
+	// connection as a whole, so it should have none.
+	HTTP *http.Client
+	// Header is added to each request.
+	Header http.Header
+	// LastEventID is where to begin: behind that event. The Client must be given the state
+	// behind it too. Empty means at the last snapshot.
+	LastEventID string
+	State       agentkernel.AgentState
+	// IdleTimeout is after how much silence the connection counts as dead. It must be longer
+	// than the server's heartbeat. Zero means 45 s; negative means never.
+	IdleTimeout time.Duration
+	// MaxWait bounds the wait between two attempts to connect, which begins with what the
+	// server asks for (1 s where it does not) and doubles. Zero means 30 s.
+	MaxWait time.Duration
+	// MaxEventBytes bounds one record. Zero means 64 MiB.
+	MaxEventBytes int
+	// OnDisconnect is told why a connection ended and how long the Client waits before the
+	// next one, on the goroutine that ranges over Events. It may be nil.
+	OnDisconnect func(err error, wait time.Duration)
+}
+
+// Client reads the stream of a Handler, connects again where it breaks off, and rebuilds the
+// cumulative events. It is for one goroutine.
+type Client struct {
+	url    string
+	cfg    ClientConfig
+	dec    *agentkernel.Decoder
+	lastID string
+	wait   time.Duration // before the next attempt, where the last one failed
+	retry  time.Duration // what the server asks for
+}
+
+// NewClient returns a client of the handler at url. It connects when Events is ranged over.
+func NewClient(url string, cfg ClientConfig) *Client {
+	if cfg.HTTP == nil {
+		cfg.HTTP = http.DefaultClient
+	}
+	set(&cfg.IdleTimeout, 45*time.Second)
+	set(&cfg.MaxWait, 30*time.Second)
+	set(&cfg.MaxEventBytes, 64<<20)
+	return &Client{url: url, cfg: cfg, dec: agentkernel.NewDecoder(cfg.State), lastID: cfg.LastEventID, retry: time.Second}
+}
+
+// State is the state behind the last event that Events yielded.
+func (c *Client) State() agentkernel.AgentState { return c.dec.State() }
+
+// LastEventID is the place behind the last event that Events yielded.
+func (c *Client) LastEventID() string { return c.lastID }
+
+var (
+	errTooLong = errors.New("sse: too long")
+	errRequest = errors.New("sse: no request can be made")
+	errIdle    = errors.New("sse: the server was silent too long")
+	errDone    = errors.New("sse: the server has no more")
+	errLeft    = errors.New("sse: nobody reads on")
+)
+
+// StatusError is an answer that is no stream of events.
+type StatusError struct {
+	Status      int
+	ContentType string
+	// RetryAfter is the wait that the server asked for, 0 where it asked for none.
+	RetryAfter time.Duration
+}
+
+// Error returns the error on one line.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("sse: got status %d, content type %q", e.Status, e.ContentType)
+}
+
+// temporary tells whether another attempt may succeed.
+func (e *StatusError) temporary() bool {
+	switch e.Status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return e.Status >= 500
+}
+
+// Events yields the events of the stream as they come, rebuilt, on the goroutine that ranges,
+// until ctx ends. Connections that break are made again and lose nothing.
+//
+// An event of type snapshot comes first, and where the server could not go on behind the last
+// one: State is then what the stream goes on from. A record that is not as it should be is
+// yielded as an error of type [*agentkernel.WireError], and the stream goes on. An answer that
+// no other attempt can cure is the last thing yielded, with an error; status 204 ends the
+// stream without one. Who leaves the loop may range over Events again and misses nothing.
+func (c *Client) Events(ctx context.Context) iter.Seq2[agentkernel.Event, error] {
+	return func(yield func(agentkernel.Event, error) bool) {
+		for ctx.Err() == nil {
+			err := c.connect(ctx, yield)
+			status, refused := errors.AsType[*StatusError](err)
+			switch {
+			case errors.Is(err, errDone), errors.Is(err, errLeft), ctx.Err() != nil:
+				return
+			case refused && !status.temporary(), errors.Is(err, errTooLong), errors.Is(err, errRequest):
+				yield(agentkernel.Event{}, err)
+				return
+			}
+			wait := c.nextWait()
+			if refused {
+				wait = max(wait, min(status.RetryAfter, c.cfg.MaxWait))
+			}
+			if c.cfg.OnDisconnect != nil {
+				c.cfg.OnDisconnect(err, wait)
+			}
+			sleep(ctx, wait)
+		}
+	}
+}
+
+// nextWait doubles the wait, and spreads those of clients that lost one server.
+func (c *Client) nextWait() time.Duration {
+	c.wait = min(max(2*c.wait, c.retry), c.cfg.MaxWait)
+	return c.wait/2 + rand.N(c.wait/2+1)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// connect makes one connection and reads it to its end.
+func (c *Client) connect(ctx context.Context, yield func(agentkernel.Event, error) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var idle *time.Timer
+	if c.cfg.IdleTimeout > 0 {
+		idle = time.AfterFunc(c.cfg.IdleTimeout, func() { cancel(errIdle) })
+		defer idle.Stop()
+	}
+	resp, err := c.request(ctx)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	defer resp.Body.Close()
+	p := newParser(&awake{resp.Body, idle, c.cfg.IdleTimeout}, c.cfg.MaxEventBytes)
+	for {
+		m, err := p.next()
+		if err != nil {
+			return cause(ctx, err)
+		}
+		if !c.take(&m, yield) {
+			return errLeft
+		}
+	}
+}
+
+// cause is why a connection ended: the end of its context before what that led to.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (c *Client) request(ctx context.Context) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRequest, err)
+	}
+	maps.Copy(req.Header, c.cfg.Header)
+	req.Header.Set("Accept", "text/event-stream")
+	if c.lastID != "" {
+		req.Header.Set("Last-Event-ID", c.lastID)
+	}
+	resp, err := c.cfg.HTTP.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		err = errDone
+	case resp.StatusCode != http.StatusOK || kind != "text/event-stream":
+		e := &StatusError{Status: resp.StatusCode, ContentType: kind}
+		if s, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
+			e.RetryAfter = time.Duration(s) * time.Second
+		}
+		err = e
+	default:
+		return resp, nil
+	}
+	return nil, errors.Join(err, resp.Body.Close())
+}
+
+// take hands one event of the stream on. It reports false where nobody wants more.
+func (c *Client) take(m *message, yield func(agentkernel.Event, error) bool) bool {
+	if m.retry > 0 {
+		c.retry = m.retry
+	}
+	goesOn := true
+	if len(m.data) > 0 {
+		c.wait = 0
+		ev, err := c.dec.Decode(m.data)
+		if m.hasID { // before the yield, which may be the last
+			c.lastID = m.id
+		}
+		if ev.Type != "" || !errors.Is(err, agentkernel.WireDuplicate) {
+			goesOn = yield(ev, err)
+		}
+	} else if m.hasID {
+		c.lastID = m.id
+	}
+	return goesOn
+}
+
+// awake puts the idle timer off whenever something comes.
+type awake struct {
+	in   io.Reader
+	idle *time.Timer
+	wait time.Duration
+}
+
+func (a *awake) Read(p []byte) (int, error) {
+	n, err := a.in.Read(p)
+	if n > 0 && a.idle != nil {
+		a.idle.Reset(a.wait)
+	}
+	return n, err
+}

@@ -1,0 +1,352 @@
+package sse_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/agenttest"
+	"github.com/agentkernel-go/agentkernel/journal"
+	"github.com/agentkernel-go/agentkernel/sse"
+)
+
+// talk is an agent that answers in many deltas, and a ring that follows it.
+func talk(t testing.TB, cfg journal.Config, answers ...string) (*agentkernel.Agent, *journal.Journal) {
+	t.Helper()
+	var replies []agenttest.Reply
+	for _, a := range answers {
+		replies = append(replies, agenttest.Text(a).Chunks(2))
+	}
+	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: agenttest.Script(replies...)})
+	require.NoError(t, err)
+	j := journal.NewRing(cfg)
+	journal.Follow(agent, j)
+	return agent, j
+}
+
+// recorder is a ResponseWriter that keeps what was flushed.
+type recorder struct {
+	header http.Header
+	status int
+
+	mu    sync.Mutex
+	body  strings.Builder
+	stuck chan struct{} // a write waits for it, where it is not nil
+	until time.Time
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+}
+func (r *recorder) FlushError() error { return nil }
+
+func (r *recorder) SetWriteDeadline(t time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = t
+	return nil
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.stuck != nil {
+		for {
+			r.mu.Lock()
+			until := r.until
+			r.mu.Unlock()
+			if !until.IsZero() && !time.Now().Before(until) {
+				return 0, errors.New("deadline")
+			}
+			select {
+			case <-r.stuck:
+				return len(p), nil
+			case <-time.After(time.Second):
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.body.Write(p)
+}
+
+func (r *recorder) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.body.String()
+}
+
+// serve runs the handler for one request until ctx ends.
+func serve(ctx context.Context, h http.Handler, lastID string) (*recorder, <-chan struct{}) {
+	w := &recorder{header: make(http.Header)}
+	r := httptest.NewRequestWithContext(ctx, "GET", "/events", nil)
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	return w, run(h, w, r)
+}
+
+func run(h http.Handler, w http.ResponseWriter, r *http.Request) <-chan struct{} {
+	done := make(chan struct{})
+	go func() { // the test waits for done
+		defer close(done)
+		h.ServeHTTP(w, r)
+	}()
+	return done
+}
+
+func TestHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, j := talk(t, journal.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		w, done := serve(ctx, sse.NewHandler(j, sse.Config{Retry: 2 * time.Second}), "")
+		time.Sleep(46 * time.Second)
+		synctest.Wait()
+		require.Equal(t, "text/event-stream", w.header.Get("Content-Type"))
+		require.True(t, strings.HasPrefix(w.text(), "retry: 2000\n\ndata: {\"v\":1,\"type\":\"snapshot\""), w.text())
+		require.Equal(t, 3, strings.Count(w.text(), ":\n\n"))
+		cancel()
+		<-done
+	})
+}
+
+// TestResume: a client gets what follows its last id, and with an id that is not known, or
+// that makes no sense, a snapshot first.
+func TestResume(t *testing.T) {
+	agent, j := talk(t, journal.Config{}, "one two three", "four")
+	_, err := agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+	h := sse.NewHandler(j, sse.Config{})
+	first := stream(t, h, "")
+	require.Contains(t, first[0], `"type":"snapshot"`)
+	ids := idsOf(first)
+	for i, id := range ids {
+		rest := stream(t, h, id)
+		require.Len(t, rest, len(merge(first[i+2:])), id)
+		require.NotContains(t, strings.Join(rest, ""), `"type":"snapshot"`)
+	}
+	for name, id := range map[string]string{
+		"huge": strings.Repeat("9", 1<<20), "huge seq": "run:99999999999999999999999999", "garbage": "%%%", "no seq": "run:",
+		"another": "run:7", "negative": ids[0] + "-1", "sql": "' or 1=1:1", "binary": "\xff\xfe:1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := stream(t, h, id)
+			require.Contains(t, got[0], `"type":"snapshot"`)
+			require.Len(t, got, len(first))
+		})
+	}
+}
+
+// stream is what a client gets whose connection ends when all is there.
+func stream(t *testing.T, h http.Handler, lastID string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	w, done := serve(ctx, h, lastID)
+	<-done
+	events := strings.Split(strings.TrimSuffix(w.text(), "\n\n"), "\n\n")
+	return events[1:]
+}
+
+func idsOf(events []string) []string {
+	var ids []string
+	for _, ev := range events {
+		if id, ok := strings.CutPrefix(ev, "id: "); ok {
+			id, _, _ = strings.Cut(id, "\n")
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// merge counts updates that follow one another as one.
+func merge(events []string) []string {
+	var out []string
+	for i, ev := range events {
+		if i > 0 && strings.Contains(ev, `"message_update"`) && strings.Contains(events[i-1], `"message_update"`) {
+			continue
+		}
+		out = append(out, ev)
+	}
+	return out
+}
+
+func TestOrigins(t *testing.T) {
+	_, j := talk(t, journal.Config{})
+	require.NoError(t, j.Close()) // so that streams end at once
+	listed := sse.Config{Origins: []string{"https://friend.example"}}
+	for _, c := range []struct {
+		cfg          sse.Config
+		origin, site string
+		status       int
+		allowed      string
+	}{
+		{sse.Config{}, "", "", 200, ""},
+		{sse.Config{}, "", "same-origin", 200, ""},
+		{sse.Config{}, "", "none", 200, ""},
+		{sse.Config{}, "", "cross-site", 403, ""},
+		{sse.Config{}, "http://example.com", "same-origin", 200, ""},
+		{sse.Config{}, "http://example.com:8080", "", 403, ""},
+		{sse.Config{}, "https://evil.example", "cross-site", 403, ""},
+		{sse.Config{}, "null", "", 403, ""},
+		{sse.Config{}, "https://example.com.evil.example", "", 403, ""},
+		{listed, "https://friend.example", "cross-site", 200, "https://friend.example"},
+		{listed, "https://evil.example", "cross-site", 403, ""},
+		{sse.Config{Origins: []string{"*"}}, "https://evil.example", "cross-site", 200, "*"},
+		{sse.Config{Origins: []string{"*"}}, "", "cross-site", 200, ""},
+	} {
+		r := httptest.NewRequest("GET", "http://example.com/events", nil)
+		r.Header.Set("Origin", c.origin)
+		r.Header.Set("Sec-Fetch-Site", c.site)
+		w := httptest.NewRecorder()
+		sse.NewHandler(j, c.cfg).ServeHTTP(w, r)
+		require.Equal(t, c.status, w.Code, "%+v", c)
+		require.Equal(t, c.allowed, w.Header().Get("Access-Control-Allow-Origin"), "%+v", c)
+	}
+}
+
+func TestMethod(t *testing.T) {
+	_, j := talk(t, journal.Config{})
+	w := httptest.NewRecorder()
+	sse.NewHandler(j, sse.Config{}).ServeHTTP(w, httptest.NewRequest("POST", "/events", nil))
+	require.Equal(t, 405, w.Code)
+}
+
+// TestConnectionsOfOneAddress: of a hundred connections of one address those over the limit
+// are refused, others are not, and a place that gets free is taken again.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, j := talk(t, journal.Config{})
+		h := sse.NewHandler(j, sse.Config{MaxPerAddress: 10, MaxConnections: 15})
+		ctx, cancel := context.WithCancel(t.Context())
+		var ends []<-chan struct{}
+		connect := func(address string) *recorder {
+			w := &recorder{header: make(http.Header)}
+			r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
+			r.RemoteAddr = address
+			ends = append(ends, run(h, w, r))
+			synctest.Wait()
+			return w
+		}
+		counts := map[int]int{}
+		for i := range 100 {
+			counts[connect(fmt.Sprintf("192.0.2.1:%d", 1000+i)).status]++
+		}
+		require.Equal(t, map[int]int{0: 10, 429: 90}, counts)
+		for i := range 6 {
+			w := connect(fmt.Sprintf("192.0.2.%d:1", 2+i))
+			require.Equal(t, i == 5, w.status == 503)
+		}
+		cancel()
+		for _, end := range ends {
+			<-end
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		require.Zero(t, connect("192.0.2.1:5000").status)
+		cancel()
+		require.NoError(t, h.Shutdown(t.Context()))
+	})
+}
+
+// TestShutdown: streams end, also one whose client does not read, and no new one begins.
+func TestShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, j := talk(t, journal.Config{})
+		h := sse.NewHandler(j, sse.Config{WriteTimeout: -1})
+		_, done := serve(t.Context(), h, "")
+		stuck := &recorder{header: make(http.Header), stuck: make(chan struct{})}
+		stuckDone := run(h, stuck, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, h.Shutdown(short), context.DeadlineExceeded)
+		require.NoError(t, h.Shutdown(t.Context()))
+		<-done
+		<-stuckDone
+		require.True(t, stuck.until.IsZero())
+		w, done := serve(t.Context(), h, "")
+		<-done
+		require.Equal(t, 503, w.status)
+		h.Close()
+	})
+}
+
+// TestWriteTimeout: a client that does not read loses its connection in time.
+func TestWriteTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, j := talk(t, journal.Config{})
+		h := sse.NewHandler(j, sse.Config{WriteTimeout: 10 * time.Second})
+		w := &recorder{header: make(http.Header), stuck: make(chan struct{})}
+		began := time.Now()
+		<-run(h, w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
+		require.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
+
+// TestStalledClientDoesNotSlowTheRun: the run ends although a client has stopped reading.
+func TestStalledClientDoesNotSlowTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent, j := talk(t, journal.Config{SnapshotEvery: 10}, strings.Repeat("word ", 1000))
+		h := sse.NewHandler(j, sse.Config{WriteTimeout: -1})
+		w := &recorder{header: make(http.Header), stuck: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := run(h, w, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+		synctest.Wait()
+		began := time.Now()
+		_, err := agent.Run(t.Context(), "hi")
+		require.NoError(t, err)
+		require.Zero(t, time.Since(began))
+		close(w.stuck)
+		cancel()
+		<-done
+	})
+}
+
+// TestJournalCloses: the streams of a journal end with it.
+func TestJournalCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, j := talk(t, journal.Config{})
+		_, done := serve(t.Context(), sse.NewHandler(j, sse.Config{}), "")
+		synctest.Wait()
+		require.NoError(t, j.Close())
+		<-done
+	})
+}
+
+// TestRealServer: the handler's stream over a real connection, and the server's own shutdown.
+func TestRealServer(t *testing.T) {
+	agent, j := talk(t, journal.Config{}, "hello there")
+	h := sse.NewHandler(j, sse.Config{})
+	server := httptest.NewUnstartedServer(h)
+	server.Config.RegisterOnShutdown(h.Close)
+	server.Start()
+	defer server.Close()
+	resp, err := http.Get(server.URL)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+	in := bufio.NewReader(resp.Body)
+	for {
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		if strings.Contains(line, `"type":"agent_end"`) {
+			break
+		}
+	}
+	require.NoError(t, server.Config.Shutdown(t.Context()))
+	_, err = io.Copy(io.Discard, in)
+	require.NoError(t, err)
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -1,0 +1,82 @@
+package agentkernel
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// runSnapshot is what a snapshot says of a run that has not ended.
+type runSnapshot struct {
+	RunID       string `json:"run_id"`
+	ParentRunID string `json:"parent_run_id,omitempty"`
+	Child       bool   `json:"child,omitempty"`
+	Seq         uint64 `json:"seq"`
+	// EndedCount: the last messages of the state ended in this run. Ended: these did.
+	EndedCount int           `json:"ended_count,omitempty"`
+	Ended      []wireMessage `json:"ended,omitzero"`
+	// Results of the calls that ended since the last answer.
+	Results []wireResult `json:"results,omitzero"`
+	// Message is open; of each of its blocks the first Sums bytes came as deltas.
+	Message *wireMessage `json:"message,omitempty"`
+	Sums    []int        `json:"sums,omitzero"`
+}
+
+// Snapshot returns a record that stands for all events so far: a reader may begin with it.
+// Its size is that of the history and of the runs that have not ended.
+func (e *Encoder) Snapshot() ([]byte, error) {
+	s := &e.stream
+	w := &eventWire{V: WireVersion, Type: EventSnapshot, RunID: s.last.runID, ParentRunID: s.last.parentID,
+		Seq: s.last.seq, Time: s.last.time, Turn: s.last.turn, State: &s.state}
+	inOrder := func(a, b *wireRun) int { return a.born - b.born }
+	for _, r := range slices.SortedFunc(maps.Values(s.runs), inOrder) {
+		w.Runs = append(w.Runs, r.snapshot(s.state.Messages))
+	}
+	return w.bytes()
+}
+
+func (r *wireRun) snapshot(history []AgentMessage) runSnapshot {
+	out := runSnapshot{RunID: r.id, ParentRunID: r.parent, Child: r.child, Seq: r.seq, Results: resultsToWire(r.results)}
+	if n := len(r.ended); n > 0 && n <= len(history) && reflect.DeepEqual(history[len(history)-n:], r.ended) {
+		out.EndedCount = n
+	} else {
+		out.Ended = messagesToWire(r.ended)
+	}
+	if r.open.is {
+		out.Message, out.Sums = &wireMessage{r.open.last}, append([]int{}, r.open.sums...)
+	}
+	return out
+}
+
+// run is the run as the snapshot tells of it; false where it makes no sense.
+func (w *runSnapshot) run(history []AgentMessage) (*wireRun, bool) {
+	r := &wireRun{id: w.RunID, parent: w.ParentRunID, child: w.Child, seq: w.Seq, counted: w.Seq,
+		ended: messagesOf(w.Ended), results: resultsOf(w.Results)}
+	switch n := w.EndedCount; {
+	case n < 0 || n > len(history):
+		return nil, false
+	case n > 0:
+		r.ended = slices.Clone(history[len(history)-n:])
+	}
+	for _, m := range slices.Backward(r.ended) {
+		if m.GetRole() == RoleAssistant {
+			r.answer = m
+			break
+		}
+	}
+	if w.Message == nil {
+		return r, true
+	}
+	m, ok := ownMessage(w.Message.AgentMessage)
+	if !ok || !streams(&m) || len(w.Sums) > len(m.Content) {
+		return nil, false
+	}
+	for i, n := range w.Sums {
+		if n < 0 || n > len(growingText(&m.Content[i])) {
+			return nil, false
+		}
+	}
+	r.open.adopt(m, w.Sums)
+	r.open.built = rebuild(&m, w.Sums)
+	return r, true
+}
