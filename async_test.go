@@ -650,7 +650,7 @@ func TestClose(t *testing.T) {
 // TestCloseFrees what waited, and fn.
 func TestCloseFrees(t *testing.T) {
 	const size = 16 << 20
-	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: agenttest.Script(agenttest.Text(strings.Repeat("x", size)).Chunks(1<<20))})
+	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: agenttest.Script(agenttest.Text(strings.Repeat("x", size)).Chunks(1 << 20))})
 	require.NoError(t, err)
 	gate := make(chan struct{})
 	defer close(gate)

@@ -176,7 +176,7 @@ func (r *run) answered(m Message) step {
 	for _, c := range r.answer.calls {
 		r.ids[c.ID] = struct{}{}
 	}
-	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown, Duration: took}, m)
+	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.view(), Duration: took}, m)
 	return r.runTools
 }
 

@@ -140,7 +140,7 @@ func documentedUse(t *testing.T) map[string][]string {
 // everything is a run in which every type of event occurs, and then some.
 func everything(t testing.TB) *watched {
 	t.Helper()
-	reply := agenttest.Thinking("hm").Text("look").Call("1", "talk", `{"a":1}`).Usage(agentkernel.Usage{Input: 1, Total: 1}).Model("m")
+	reply := agenttest.Thinking("hm").Text("look").Call("1", "talk", `{"a":1}`).Calls("nobody").Usage(agentkernel.Usage{Input: 1, Total: 1}).Model("m")
 	agent := watch(t, agentkernel.Config{
 		Model: agenttest.Script(
 			agenttest.Text("half").Fail(failure(agentkernel.KindServer, true)), reply,
