@@ -141,8 +141,7 @@ func TestCommitOutlivesAnAbort(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		var stored []agentkernel.AgentMessage
-		var agent *watched
-		agent = watch(t, agentkernel.Config{
+		agent := watch(t, agentkernel.Config{
 			Model: agenttest.Script(agenttest.Text("half").Calls("wait", "wait")), Tools: []agentkernel.Tool{waiter("wait")}, AbortMarker: "stopped",
 			Commit: func(ctx context.Context, m agentkernel.AgentMessage) error {
 				require.Equal(t, 7, ctx.Value(key{}))

@@ -107,8 +107,7 @@ func (known typeSchemas) special(t reflect.Type) (bool, error) {
 // fields collects from the fields of a struct, and refuses the tags that the schema cannot
 // follow.
 func (known typeSchemas) fields(t reflect.Type, seen map[reflect.Type]bool) error {
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		tag := field.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
 		switch {

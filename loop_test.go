@@ -343,7 +343,7 @@ func TestAbandonedChannel(t *testing.T) {
 				synctest.Wait()
 				// The run ends exactly DrainTimeout after: until then all of it is waiting.
 				require.Len(t, events, cap(events))
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				for ev := range events { // closed, so that this ends
 					log = append(log, ev)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,17 +48,18 @@ func stoppedBy(m agentkernel.Message, reason agentkernel.StopReason) agentkernel
 func outline(history []agentkernel.AgentMessage) []string {
 	var out []string
 	for _, m := range history {
-		line := string(m.GetRole())
+		var line strings.Builder
+		line.WriteString(string(m.GetRole()))
 		own, ok := m.(agentkernel.Message)
 		if ok && own.Role == agentkernel.RoleTool {
-			line += " " + own.ToolCallID + " " + string(own.Cause)
+			line.WriteString(" " + own.ToolCallID + " " + string(own.Cause))
 		}
 		if ok {
 			for _, c := range own.ToolCalls() {
-				line += fmt.Sprintf(" %s%s", c.ID, c.Args)
+				line.WriteString(fmt.Sprintf(" %s%s", c.ID, c.Args))
 			}
 		}
-		out = append(out, line)
+		out = append(out, line.String())
 	}
 	return out
 }

@@ -19,7 +19,7 @@ import (
 func timed(name string, began time.Time) agentkernel.Tool {
 	return agentkernel.Tool{Name: name, Execute: func(ctx context.Context, args json.RawMessage) (agentkernel.ToolResult, error) {
 		var in struct {
-			Seconds time.Duration
+			Seconds int
 			Fail    bool
 		}
 		if err := json.Unmarshal(args, &in); err != nil {
@@ -27,7 +27,7 @@ func timed(name string, began time.Time) agentkernel.Tool {
 		}
 		result := agentkernel.TextResult(fmt.Sprint(time.Since(began)))
 		select {
-		case <-time.After(in.Seconds * time.Second):
+		case <-time.After(time.Duration(in.Seconds) * time.Second):
 		case <-ctx.Done():
 			return result, context.Cause(ctx)
 		}
