@@ -88,8 +88,8 @@ func TestInjectInsideAListener(t *testing.T) {
 			})
 			_, err := agent.Run(t.Context(), "hi")
 			require.NoError(t, err)
+			synctest.Wait() // the run that was started may still be on its way
 			whole = n < at
-			synctest.Wait()
 			if got.Disposition == agentkernel.InjectQueued {
 				_, err := agent.Run(t.Context(), "again")
 				require.NoError(t, err)
