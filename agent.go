@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -93,13 +92,16 @@ func (run *Run) Abort(cause error) { run.cancel(cause) }
 
 // Prompt starts a run with one user message and returns at once. The run lives under ctx.
 //
-// Errors: ErrAlreadyRunning, ErrNoModel, and kind "invalid_request".
+// A run that first answers calls which the history left open, and is aborted meanwhile, may
+// end without having said the message: RunRecord.NewMessages tells.
+//
+// Errors: ErrAlreadyRunning, ErrRunsHeld, ErrNoModel, and kind "invalid_request".
 func (a *Agent) Prompt(ctx context.Context, text string) (*Run, error) {
 	return a.start(ctx, []AgentMessage{UserMessage(text)}, nil)
 }
 
-// PromptMessages starts a run with messages: the kernel's of role user, or the harness's own.
-// Errors are those of Prompt, and ErrNoMessages where there are none.
+// PromptMessages starts a run with messages: the kernel's of role user or system, or the
+// harness's own. Errors are those of Prompt, and ErrNoMessages where there are none.
 func (a *Agent) PromptMessages(ctx context.Context, messages ...AgentMessage) (*Run, error) {
 	if len(messages) == 0 {
 		return nil, ErrNoMessages
@@ -108,14 +110,17 @@ func (a *Agent) PromptMessages(ctx context.Context, messages ...AgentMessage) (*
 }
 
 // Continue starts a run on the history as it is: to answer its last message, or to go on
-// with an answer that was aborted or cut by the output limit. Errors are those of Prompt, ErrNoMessages for an empty
-// history and ErrBadContinuation for one that ends with a finished answer.
+// with an answer that was aborted or cut by the output limit. In that case the run begins with
+// a user message that enters the history, Config.LengthPrompt. Errors are those of Prompt,
+// ErrNoMessages for an empty history and ErrBadContinuation for one that ends with a finished
+// answer.
 func (a *Agent) Continue(ctx context.Context) (*Run, error) {
 	return a.start(ctx, nil, nil)
 }
 
 // Run starts a run like Prompt and waits for it. When ctx ends the run is aborted, and Run
-// returns its record. Inside a listener it returns ErrInListener and starts nothing.
+// returns its record and an error of kind "canceled" or "timeout". Other errors are those of
+// Prompt and of AgentEnd. Inside a listener it returns ErrInListener and starts nothing.
 func (a *Agent) Run(ctx context.Context, text string) (RunRecord, error) {
 	if a.inListener() {
 		return RunRecord{}, ErrInListener
@@ -191,7 +196,7 @@ func (a *Agent) claim(run *Run, prompts []AgentMessage) (job, error) {
 		queued:  &run.queued,
 
 		replaced: a.state.replaced(),
-		closing:  func() bool { return a.closeRun(run) },
+		closing:  func(force bool) bool { return a.closeRun(run, force) },
 	}, nil
 }
 
@@ -315,7 +320,7 @@ func (a *Agent) SetSystemPrompt(text string) error {
 func (a *Agent) SetSystemBlocks(blocks ...SystemBlock) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.settings.system, a.settings.blocks = "", slices.Clone(blocks)
+	a.settings.system, a.settings.blocks = "", ownSystem(blocks)
 	return nil
 }
 

@@ -60,7 +60,7 @@ type AgentToolConfig struct {
 // fails if a task fails, telling the others' answers too.
 func AgentTool(cfg AgentToolConfig) (Tool, error) {
 	cfg.Agents = slices.Clone(cfg.Agents)
-	set(&cfg.MaxParallel, 4)
+	cfg.MaxParallel = cmp.Or(cfg.MaxParallel, 4)
 	var list strings.Builder
 	seen := make(map[string]bool)
 	names := make([]string, len(cfg.Agents))
@@ -230,7 +230,7 @@ func shorter(own, parent time.Duration) time.Duration {
 
 // shallower makes the limit of the run that asks hold for the sub-agent too.
 func shallower(own, parent int) int {
-	set(&own, defaultMaxDepth)
+	own = cmp.Or(own, defaultMaxDepth)
 	if parent > 0 && (own < 0 || own > parent) {
 		return parent
 	}

@@ -94,7 +94,7 @@ func (a *Agent) SubscribeAsync(fn func(Event), opts AsyncOptions) *Subscription 
 	if fn == nil {
 		panic("agentkernel: SubscribeAsync of a nil listener")
 	}
-	set(&opts.MaxPending, defaultMaxPending)
+	opts.MaxPending = cmp.Or(opts.MaxPending, defaultMaxPending)
 	s := &Subscription{
 		fn:      fn,
 		name:    cmp.Or(opts.Name, nameOf(fn)),

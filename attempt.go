@@ -15,10 +15,12 @@ type modelCall struct {
 	// open tells that MessageStart was emitted and nothing closed the message yet.
 	open bool
 
-	failures  int         // attempts that the model in use has failed
-	empties   int         // attempts that came to nothing
-	recovered bool        // the history was made smaller for this call
-	fallbacks []ChatModel // those that have not been asked yet
+	failures  int  // attempts that the model in use has failed
+	empties   int  // attempts that came to nothing
+	recovered bool // the history was made smaller for this call
+	// unprepared are the turn's settings before Prepare changed them.
+	unprepared *settings
+	fallbacks  []ChatModel // those that have not been asked yet
 }
 
 // answer is an assistant message whose calls and ModelResponse are open.

@@ -349,52 +349,6 @@ func (b *batch) launch(c *callRun) {
 		})
 }
 
-// callKey is the context key of a callEnv.
-type callKey struct{}
-
-// callEnv is what the context of a call knows of it.
-type callEnv struct {
-	*callRun
-	relay    chan<- relayed
-	runID    string
-	stop     time.Duration
-	depth    int
-	maxDepth int
-}
-
-// CallInfo is the call that a context belongs to.
-type CallInfo struct {
-	RunID  string
-	ToolID string
-	Tool   string
-}
-
-// CallFrom returns the call whose tool, gate, preview or middleware was given ctx.
-func CallFrom(ctx context.Context) (CallInfo, bool) {
-	env, ok := ctx.Value(callKey{}).(*callEnv)
-	if !ok {
-		return CallInfo{}, false
-	}
-	return CallInfo{RunID: env.runID, ToolID: env.call.ID, Tool: env.call.Name}, true
-}
-
-// inCallOf tells whether ctx is that of a call of the run, which cannot wait for its own end.
-func inCallOf(ctx context.Context, runID string) bool {
-	env, ok := ctx.Value(callKey{}).(*callEnv)
-	return ok && env.runID == runID
-}
-
-// forward puts an event of a run that the call made on the stream. It reports false once
-// the call is over.
-func (env *callEnv) forward(ev Event) bool {
-	select {
-	case env.relay <- relayed{env.callRun, ev}:
-		return true
-	case <-env.gone:
-		return false
-	}
-}
-
 // openCall emits the start of a call.
 func (r *run) openCall(c *callRun) {
 	c.state, c.began = callOpen, time.Now()
@@ -482,34 +436,4 @@ func (r *run) closeCalls() {
 	}
 	r.sayResults()
 	r.respond()
-}
-
-// breaker counts the failures of tools in a row, and calls that repeat themselves.
-type breaker struct {
-	failures map[string]int
-	last     ToolCall
-	repeats  int
-}
-
-// count takes the end of a call in.
-func (b *breaker) count(tool string, cause ToolCause) {
-	switch cause {
-	case ToolOK:
-		delete(b.failures, tool)
-	case ToolFailed, ToolInvalid, ToolTimeout, ToolPanic:
-		if b.failures == nil {
-			b.failures = make(map[string]int)
-		}
-		b.failures[tool]++
-	}
-}
-
-// repeated returns how many times in a row that call was made now.
-func (b *breaker) repeated(call ToolCall, args json.RawMessage) int {
-	call.Args = args
-	if call.Name != b.last.Name || call.RawArgs != b.last.RawArgs || !bytes.Equal(args, b.last.Args) {
-		b.last, b.repeats = call, 0
-	}
-	b.repeats++
-	return b.repeats
 }

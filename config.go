@@ -1,8 +1,10 @@
 package agentkernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -12,7 +14,7 @@ import (
 //
 // A Config is read, never changed, and may be used for many runs.
 type Config struct {
-	// Model answers. Required.
+	// Model answers. Required; an Agent may be given it later, by SetModel.
 	Model ChatModel
 	// Fallbacks get a model call that Model has failed: where its retries are used up, or
 	// where the failure is one that only another endpoint can cure. Each has retries of its
@@ -186,25 +188,25 @@ const (
 
 // withDefaults returns cfg with every default filled in, or says which field makes no sense.
 func (cfg Config) withDefaults() (Config, error) {
-	set(&cfg.MaxTurns, defaultMaxTurns)
-	set(&cfg.EventBuffer, defaultEventBuffer)
+	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, defaultMaxTurns)
+	cfg.EventBuffer = cmp.Or(cfg.EventBuffer, defaultEventBuffer)
 	if cfg.EventBuffer < 0 || cfg.EventBuffer > mostEventBuffer {
 		return cfg, invalid("config", "EventBuffer is %d, not from 0 to %d", cfg.EventBuffer, mostEventBuffer)
 	}
 	cfg.EventBuffer = max(cfg.EventBuffer, leastEventBuffer)
-	set(&cfg.StopTimeout, defaultStopTimeout)
-	set(&cfg.DrainTimeout, defaultDrainTimeout)
-	set(&cfg.MaxParallelTools, defaultMaxParallel)
-	set(&cfg.MaxToolResultBytes, defaultResultBytes)
-	set(&cfg.MaxDepth, defaultMaxDepth)
-	set(&cfg.LengthPrompt, defaultLengthPrompt)
-	set(&cfg.StreamIdleTimeout, defaultStreamIdle)
-	set(&cfg.MaxLengthRecoveries, defaultRecoveries)
-	set(&cfg.MaxEmptyRetries, defaultEmptyRetries)
-	set(&cfg.Retry.MaxRetries, 3)
-	set(&cfg.Retry.BaseDelay, time.Second)
-	set(&cfg.Retry.MaxDelay, time.Minute)
-	set(&cfg.Retry.Jitter, 0.2)
+	cfg.StopTimeout = cmp.Or(cfg.StopTimeout, defaultStopTimeout)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, defaultDrainTimeout)
+	cfg.MaxParallelTools = cmp.Or(cfg.MaxParallelTools, defaultMaxParallel)
+	cfg.MaxToolResultBytes = cmp.Or(cfg.MaxToolResultBytes, defaultResultBytes)
+	cfg.MaxDepth = cmp.Or(cfg.MaxDepth, defaultMaxDepth)
+	cfg.LengthPrompt = cmp.Or(cfg.LengthPrompt, defaultLengthPrompt)
+	cfg.StreamIdleTimeout = cmp.Or(cfg.StreamIdleTimeout, defaultStreamIdle)
+	cfg.MaxLengthRecoveries = cmp.Or(cfg.MaxLengthRecoveries, defaultRecoveries)
+	cfg.MaxEmptyRetries = cmp.Or(cfg.MaxEmptyRetries, defaultEmptyRetries)
+	cfg.Retry.MaxRetries = cmp.Or(cfg.Retry.MaxRetries, 3)
+	cfg.Retry.BaseDelay = cmp.Or(cfg.Retry.BaseDelay, time.Second)
+	cfg.Retry.MaxDelay = cmp.Or(cfg.Retry.MaxDelay, time.Minute)
+	cfg.Retry.Jitter = cmp.Or(cfg.Retry.Jitter, 0.2)
 	if cfg.Retry.Jitter > 1 {
 		return cfg, invalid("config", "Retry.Jitter is %v, more than 1", cfg.Retry.Jitter)
 	}
@@ -214,6 +216,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.SystemPrompt != "" && cfg.SystemBlocks != nil {
 		return cfg, invalid("config", "both SystemPrompt and SystemBlocks are set")
 	}
+	cfg.Fallbacks, cfg.Middleware = slices.Clone(cfg.Fallbacks), slices.Clone(cfg.Middleware)
+	cfg.CacheKey = validText(cfg.CacheKey)
 	for i, m := range cfg.Fallbacks {
 		if m == nil {
 			return cfg, invalid("config", "Fallbacks %d is nil", i)
@@ -225,12 +229,4 @@ func (cfg Config) withDefaults() (Config, error) {
 		}
 	}
 	return cfg, nil
-}
-
-// set gives a field that is zero its default.
-func set[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

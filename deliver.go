@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/agentkernel-go/agentkernel/internal/goid"
@@ -143,8 +144,9 @@ func (a *Agent) isolate(fn func(Event), ev *Event) {
 // report tells of a listener that panicked with value, or, where value is nil, left its goroutine.
 func (a *Agent) report(value any, ev *Event) {
 	stack := debug.Stack()
+	crash := newPanicError(value)
 	if value == nil {
-		value = &PanicError{Stack: string(stack)}
+		value = crash
 	}
 	// The one who is told may fail as well; then nobody is.
 	defer func() { _ = recover() }()
@@ -152,6 +154,6 @@ func (a *Agent) report(value any, ev *Event) {
 		told(value, stack, *ev)
 		return
 	}
-	slog.Error("agentkernel: a listener panicked", "value", value, "event", ev.Type,
+	slog.Error("agentkernel: a listener panicked", "value", strings.TrimPrefix(crash.Error(), "panic: "), "event", ev.Type,
 		"run_id", ev.RunID, "seq", ev.Seq, "stack", string(stack))
 }

@@ -18,11 +18,11 @@
 //
 // # The stream of one run
 //
-//	run     = AgentStart Context? turn* Error? AgentEnd, then the channel closes
+//	run     = AgentStart Context? turn* message? Error? AgentEnd, then the channel closes; that message marks an abort
 //	turn    = TurnStart message* ( call tools? | tools ) ModelResponse
-//	message = MessageStart MessageEnd             of a user or a tool
+//	message = MessageStart MessageEnd             of a user, a tool or the harness
 //	call    = ( attempt Retry )* attempt
-//	attempt = ModelRequest ( MessageStart MessageUpdate* ( MessageEnd | MessageDiscard ) )?
+//	attempt = Context? ModelRequest ( MessageStart MessageUpdate* ( MessageEnd | MessageDiscard ) )?
 //	tools   = ( ToolExecStart ToolExecUpdate* ToolExecEnd )*, then one message for each call
 //
 // A run may stop anywhere in a turn; what is open is closed first. What holds on every path:
@@ -35,16 +35,30 @@
 //     add up to the block.
 //   - Every call of an ended message gets one result, also when it was never executed.
 //   - Error is fatal, and the last event before AgentEnd, which repeats it. A failed tool or
-//     a failed attempt is no Error, and neither is an abort.
+//     a failed attempt is no Error, and neither is an abort: AgentEnd alone carries it.
 //   - What is handed out may be kept for ever and read from any goroutine, and is read-only.
 //
 // docs/events.md shows the events of each scenario as a tree.
+//
+// # Where things are
+//
+//   - listening: [Agent.Subscribe] (synchronous, in order), [On] (one kind of event, its
+//     fields alone), [Agent.SubscribeAsync] (own goroutine, waiting updates merge),
+//     [Agent.Stream] and [Agent.Events] (iterators), [Collect]
+//   - tools: [NewTool], [Tool], Config.Gate, [Middleware], [ReportProgress], [AgentTool], [SearchTool]
+//   - conversations: [Agent.Steer], [Agent.FollowUp], [Agent.Inject], [Agent.Continue],
+//     [Agent.SetMessages], [Agent.Restore], [RepairHistory], package journal
+//   - the model's window: [ContextManager], [Compactor], [Agent.Compact]
+//   - limits and stops: Config.Budget, Config.StopGuard, Config.Commit, [Agent.HoldRuns]
+//   - adapters: [ChatModel], [StreamEvent], [Generate], package openai, agenttest.TestModel
+//   - the wire: [Encoder], [Decoder], [Event.MarshalJSON], package sse
 //
 // # Stopping
 //
 // A run ends at the latest Config.StopTimeout after its context: code that does not come
 // back is left behind, and what it does later has no effect. While a run lives, a slow
-// consumer slows it down and loses nothing.
+// consumer slows it down and loses nothing. That bounds the run's own work: Run.Wait and
+// Agent.Run also wait for every listener, without a bound.
 //
 // # Errors
 //

@@ -64,9 +64,10 @@ const (
 	KindCommit Kind = "commit"
 	// KindHook: a hook of Config returned an error.
 	KindHook Kind = "hook"
-	// KindPanic: a model or a hook panicked or left its goroutine.
+	// KindPanic: a model, a hook or another thing that the run was given panicked or left its
+	// goroutine.
 	KindPanic Kind = "panic"
-	// KindInternal: a defect of the kernel.
+	// KindInternal: a defect of an adapter or of the kernel.
 	KindInternal Kind = "internal"
 )
 
@@ -81,7 +82,8 @@ var (
 	ErrNoModel = errors.New("agentkernel: no model configured")
 	// ErrNoMessages: there is nothing to answer: no prompt and an empty history.
 	ErrNoMessages = errors.New("agentkernel: no messages to run on")
-	// ErrBadContinuation: the history ends with a finished answer, so there is nothing to continue.
+	// ErrBadContinuation: the history ends with a finished answer, so there is nothing to
+	// continue. An answer that was aborted or cut by the output limit is not finished.
 	ErrBadContinuation = errors.New("agentkernel: the history ends with a finished answer")
 	// ErrRunsHeld: starts are refused while HoldRuns is in force.
 	ErrRunsHeld = errors.New("agentkernel: runs are held")
@@ -170,14 +172,17 @@ func stopError(ctx context.Context) *Error {
 }
 
 // asError gives an error that user code returned its kind. The context is asked first: what
-// a client reports after its context ended is an echo of that. An *Error is believed as it
-// is; typed network errors are retryable; anything else is fallback, which is not.
+// a client reports after its context ended is an echo of that. An *Error is believed, unless
+// its kind is not a model's to give; typed network errors are retryable; anything else is fallback, which is not.
 func asError(ctx context.Context, op string, err error, fallback Kind) *Error {
 	if ctx.Err() != nil {
 		return stopError(ctx)
 	}
-	if e, ok := errors.AsType[*Error](err); ok && e != nil && e.Kind != KindCanceled {
-		return e
+	if e, ok := errors.AsType[*Error](err); ok && e != nil {
+		if e.Kind.foreign() {
+			return e
+		}
+		return &Error{Kind: fallback, Op: op, Status: e.Status, Retryable: e.Retryable, RetryAfter: e.RetryAfter, Err: err}
 	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -188,6 +193,18 @@ func asError(ctx context.Context, op string, err error, fallback Kind) *Error {
 		return &Error{Kind: KindNetwork, Op: op, Retryable: true, Err: err}
 	}
 	return &Error{Kind: fallback, Op: op, Err: err}
+}
+
+// foreign tells whether a model may report that kind: one of the list, and none that only
+// the kernel can know of.
+func (k Kind) foreign() bool {
+	switch k {
+	case KindTimeout, KindStreamIdle, KindStreamTruncated, KindNetwork, KindServer, KindOverloaded, KindRateLimit,
+		KindQuota, KindAuth, KindInvalidRequest, KindContextOverflow, KindRefusal, KindProtocol, KindProvider,
+		KindLimit, KindPanic, KindInternal:
+		return true
+	}
+	return false
 }
 
 func isNetwork(err error) bool {

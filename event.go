@@ -97,8 +97,8 @@ type Event struct {
 	IsError bool
 	// ToolResults are the results of the answer's calls, in their order. ModelResponse.
 	ToolResults []ToolResult
-	// Err is what went wrong: on Error, repeated on AgentEnd; on MessageDiscard and Retry
-	// the attempt's failure.
+	// Err is what went wrong: on Error, repeated on AgentEnd, which also carries the error of
+	// an abort, that has no Error; on MessageDiscard and Retry the attempt's failure.
 	Err error
 	// NewMessages are the messages that ended in this run, in order. AgentEnd.
 	NewMessages []AgentMessage
@@ -129,7 +129,7 @@ type RetryInfo struct {
 	// Err is why the attempt failed.
 	Err error
 	// Model and NextModel name the model that failed and, where another one gets the call
-	// (Config.Fallbacks), that one.
+	// (Config.Fallbacks), that one: by its String method, or else its type.
 	Model     string
 	NextModel string
 }

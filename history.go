@@ -45,20 +45,30 @@ func asPrompts(op string, messages []AgentMessage) ([]AgentMessage, error) {
 // continuation decides how a run without prompts goes on from history: one that ends with
 // an answer that was cut, by an abort or by the output limit, with the prompt to go on.
 func continuation(lengthPrompt string, history []AgentMessage) ([]AgentMessage, error) {
+	foreign := false // a user's message of the harness, which may be all that there is
 	for _, m := range slices.Backward(history) {
-		switch m.GetRole() {
+		own, ok := ownMessage(m)
+		if !ok {
+			foreign = foreign || m.GetRole() == RoleUser
+			continue
+		}
+		switch own.Role {
 		case RoleUser, RoleTool:
 			return nil, nil
 		case RoleAssistant:
-			own, ok := ownMessage(m)
 			switch {
-			case ok && (own.StopReason == StopReasonAborted || own.StopReason == StopReasonLength && !own.HasToolCalls()):
+			case foreign:
+				return nil, nil
+			case own.StopReason == StopReasonAborted || own.StopReason == StopReasonLength && !own.HasToolCalls():
 				return []AgentMessage{UserMessage(lengthPrompt)}, nil
-			case ok && openCalls(history) != nil:
+			case openCalls(history) != nil:
 				return nil, nil
 			}
 			return nil, ErrBadContinuation
 		}
+	}
+	if foreign {
+		return nil, nil
 	}
 	return nil, ErrNoMessages
 }

@@ -122,11 +122,11 @@ func (a *Agent) steerActive(own []AgentMessage) (ending <-chan struct{}, steered
 	return nil, true
 }
 
-// closeRun makes the run take no more steering, unless some waits. It reports whether it did.
-func (a *Agent) closeRun(run *Run) bool {
+// closeRun makes the run take no more steering, unless some waits and it is not forced. It reports whether it did.
+func (a *Agent) closeRun(run *Run, force bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.cfg.Steering.waiting() || a.cfg.FollowUps.waiting() {
+	if !force && (a.cfg.Steering.waiting() || a.cfg.FollowUps.waiting()) {
 		return false
 	}
 	run.closing = true

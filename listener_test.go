@@ -136,14 +136,15 @@ func TestListenerPanicIsLogged(t *testing.T) {
 	agent := chatty(t, 1)
 	agent.Subscribe(func(ev agentkernel.Event) {
 		if ev.Type == agentkernel.EventAgentStart {
-			panic("boom")
+			panic(errors.New(`boom at "https://h.example/v1?api_key=sk-secret"`))
 		}
 	})
 	_, err := agent.Run(t.Context(), "hi")
 	require.NoError(t, err)
+	require.NotContains(t, out.String(), "sk-secret")
 	require.Equal(t, 1, bytes.Count(out.Bytes(), []byte("\n")))
 	require.Contains(t, out.String(), `"level":"ERROR"`)
-	require.Contains(t, out.String(), `"value":"boom"`)
+	require.Contains(t, out.String(), `"value":"boom at`)
 	require.Contains(t, out.String(), `"event":"agent_start"`)
 }
 

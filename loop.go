@@ -38,9 +38,8 @@ type job struct {
 	// live returns the settings to use from the next turn on. Nil: those of cfg.
 	live func() settings
 	// queued is told by whom the events are taken that they were, if somebody takes them.
-	queued *ledger
-	// closing is asked before a normal end: false means that something was queued.
-	closing func() bool
+	queued  *ledger
+	closing func(force bool) bool
 	// replaced is the place in history before which usage is of another history.
 	replaced int
 	// parentID and depth place a run that a tool of another one started.
@@ -60,8 +59,17 @@ type settings struct {
 
 func (cfg *Config) settings() (settings, error) {
 	tools, err := newToolset(cfg.Tools)
-	return settings{model: cfg.Model, system: validText(cfg.SystemPrompt), blocks: cfg.SystemBlocks, tools: tools,
+	return settings{model: cfg.Model, system: validText(cfg.SystemPrompt), blocks: ownSystem(cfg.SystemBlocks), tools: tools,
 		thinking: cfg.ThinkingLevel}, err
+}
+
+// ownSystem returns a copy of blocks as they go into a request.
+func ownSystem(blocks []SystemBlock) []SystemBlock {
+	blocks = slices.Clone(blocks)
+	for i := range blocks {
+		blocks[i].Text = validText(blocks[i].Text)
+	}
+	return blocks
 }
 
 // systemText is the system prompt as one text.
@@ -83,7 +91,7 @@ type run struct {
 	*fence
 	cfg     Config
 	live    func() settings
-	closing func() bool
+	closing func(force bool) bool
 
 	// drained: somebody takes every event, and tells queued of it.
 	drained bool
@@ -129,6 +137,10 @@ var errRunTimeout = errors.New("agentkernel: the run took longer than Config.Run
 
 func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Event {
 	cfg, misuse := j.cfg.withDefaults()
+	buffer := cfg.EventBuffer
+	if misuse != nil {
+		buffer = leastEventBuffer
+	}
 	r := &run{cfg: cfg, misuse: misuse, head: j.head, began: time.Now(), live: j.live,
 		depth: j.depth, closing: j.closing, replaced: j.replaced}
 	if r.live == nil {
@@ -140,7 +152,7 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 	}
 	r.emitter = emitter{
 		ctx:    ctx,
-		events: make(chan Event, min(max(cfg.EventBuffer, leastEventBuffer), mostEventBuffer)),
+		events: make(chan Event, buffer),
 		drain:  cfg.DrainTimeout,
 		runID:  j.id, parentID: j.parentID,
 	}
@@ -371,6 +383,9 @@ func (r *run) fail(err *Error) step {
 
 // end closes what is open and the run: the only place that emits Error and AgentEnd.
 func (r *run) end() {
+	if r.closing != nil {
+		r.closing(true)
+	}
 	r.closeMessage()
 	r.closeCalls()
 	for _, item := range r.leased {

@@ -30,8 +30,14 @@ type PrepareResult struct {
 
 // prepare lets the harness change what the model is asked.
 func (r *run) prepare() step {
-	r.projection = nil
-	r.breakpoints = nil
+	r.projection, r.breakpoints = nil, nil
+	if model := r.settings.model; r.call.unprepared == nil {
+		r.call.unprepared = new(r.settings)
+	} else { // again, behind a recovery: nothing of the first time stays but the model in use
+		r.settings = *r.call.unprepared
+		r.settings.model = model
+		r.offerTools()
+	}
 	if r.cfg.Prepare == nil {
 		return r.attempt
 	}
@@ -79,7 +85,7 @@ func (r *run) adopt(change PrepareResult) error {
 		r.offerTools()
 	}
 	if change.System != nil {
-		r.settings.system, r.settings.blocks = "", change.System
+		r.settings.system, r.settings.blocks = "", ownSystem(change.System)
 	}
 	if change.ThinkingLevel != "" {
 		r.settings.thinking = change.ThinkingLevel

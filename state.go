@@ -32,7 +32,8 @@ type AgentState struct {
 	log *logRef
 }
 
-// Reduce returns the state after ev. It is pure and takes constant time: the history is an
+// Reduce returns the state after ev. It is pure and takes constant time (a Context event, the
+// time to copy its history): the history is an
 // append-only log that states share. Events of other runs than the state's own, which a
 // stream may carry between the start and the end of a call, change nothing.
 func Reduce(s AgentState, ev Event) AgentState {

@@ -20,6 +20,7 @@ import (
 // and complete calls count whatever it says. After Done or an error the sequence should
 // return: what it does then has no effect, and where it does not return it is left behind
 // after Config.StopTimeout.
+// A model that is a fmt.Stringer is called by that name in [RetryInfo].
 type ChatModel interface {
 	Stream(ctx context.Context, req ModelRequest) iter.Seq2[StreamEvent, error]
 }

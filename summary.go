@@ -63,13 +63,17 @@ type RunRecord struct {
 	Answer string `json:"answer"`
 	// NewMessages are the messages that ended in the run.
 	NewMessages []AgentMessage `json:"new_messages"`
-	// Steps are the attempts of model calls and the tool calls, in the order of their ends.
+	// Steps are the attempts of model calls, failed and stopped ones too, and the tool calls,
+	// in the order of their ends.
 	Steps   []RunStep  `json:"steps"`
 	Summary RunSummary `json:"summary"`
 	// Err is that of AgentEnd.
 	Err   error     `json:"-"`
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
+
+	// asked is when the attempt that is open began; zero where none is.
+	asked time.Time
 }
 
 // StepKind is what a step did.
@@ -117,17 +121,19 @@ func (r *RunRecord) Add(ev Event) {
 		return
 	}
 	switch ev.Type {
+	case EventModelRequest:
+		r.asked = ev.Time
 	case EventMessageEnd:
 		r.addMessage(ev)
-	case EventMessageDiscard:
-		step := RunStep{Kind: StepModel, Turn: ev.Turn, Attempt: ev.Attempt, IsError: true}
-		r.addModelStep(step, ev.Message)
+	case EventMessageDiscard, EventRetry:
+		r.failAttempt(ev)
 	case EventToolExecEnd:
 		r.Steps = append(r.Steps, RunStep{
 			Kind: StepTool, Turn: ev.Turn, Name: ev.Tool, ToolID: ev.ToolID,
 			Cause: ev.Result.Cause, IsError: ev.IsError, Duration: ev.Duration,
 		})
 	case EventAgentEnd:
+		r.failAttempt(ev)
 		r.NewMessages, r.Summary, r.Err, r.End = ev.NewMessages, *ev.Summary, ev.Err, ev.Time
 		r.EndReason, r.Status = ev.Summary.EndReason, statusOf(ev)
 	}
@@ -138,17 +144,26 @@ func (r *RunRecord) addMessage(ev Event) {
 	switch {
 	case ok && own.Role == RoleAssistant:
 		r.Answer = own.TextContent()
-		r.addModelStep(RunStep{Kind: StepModel, Turn: ev.Turn, Attempt: ev.Attempt, Duration: ev.Duration}, ev.Message)
-	case len(r.Steps) == 0:
+		r.addAttempt(RunStep{Attempt: ev.Attempt, Duration: ev.Duration}, ev)
+	case len(r.Steps) == 0 && r.asked.IsZero():
 		r.Input = append(r.Input, ev.Message)
 	}
 }
 
-func (r *RunRecord) addModelStep(step RunStep, m AgentMessage) {
-	if own, ok := m.(Message); ok {
+// failAttempt ends the attempt that is open, if one is, as failed.
+func (r *RunRecord) failAttempt(ev Event) {
+	if !r.asked.IsZero() {
+		r.addAttempt(RunStep{Attempt: ev.Attempt, IsError: true, Duration: ev.Time.Sub(r.asked)}, ev)
+	}
+}
+
+func (r *RunRecord) addAttempt(step RunStep, ev Event) {
+	step.Kind, step.Turn = StepModel, ev.Turn
+	if own, ok := ev.Message.(Message); ok {
 		step.Name, step.Usage = own.Model, own.Usage
 	}
 	r.Steps = append(r.Steps, step)
+	r.asked = time.Time{}
 }
 
 func statusOf(end Event) RunStatus {

@@ -67,7 +67,7 @@ func TestRunRecord(t *testing.T) {
 			steps = append(steps, one)
 		}
 		require.Equal(t, []step{
-			{kind: agentkernel.StepModel, name: "m-0", turn: 1, attempt: 1, failed: true, tokens: 4},
+			{kind: agentkernel.StepModel, name: "m-0", turn: 1, attempt: 1, failed: true, took: 3 * time.Second, tokens: 4},
 			{kind: agentkernel.StepModel, name: "m-1", turn: 1, attempt: 2, took: 5 * time.Second, tokens: 10},
 			{kind: agentkernel.StepTool, name: "slow", turn: 1, took: 3 * time.Second, cause: agentkernel.ToolOK},
 			{kind: agentkernel.StepTool, name: "bad", turn: 1, failed: true, cause: agentkernel.ToolFailed},

@@ -39,7 +39,8 @@ type Tool struct {
 	// "preview" and in GateRequest. It must not change anything. Its error means that the
 	// call is not executed.
 	Preview func(ctx context.Context, args json.RawMessage) (ProgressPayload, error)
-	// ReadOnly tells whether a call changes nothing. Nil means that it may.
+	// ReadOnly tells whether a call changes nothing. Nil means that it may. Like Activity and
+	// ConcurrencySafe it must be quick: the run waits for it.
 	ReadOnly func(args json.RawMessage) bool
 	// ConcurrencySafe tells whether a call may run beside others. Nil means: if ReadOnly.
 	ConcurrencySafe func(args json.RawMessage) bool

@@ -45,7 +45,7 @@ func (r *run) wholeStart(ev *event) error {
 	switch {
 	case ev.Attempt != 0:
 		return breach(ev, "fields", "got Attempt %d on a message that is not the model's", ev.Attempt)
-	case ev.Message.GetRole() == agentkernel.RoleAssistant:
+	case isAssistant(ev.Message):
 		return breach(ev, "grammar", "an assistant's message starts %s", r.phase)
 	}
 	r.whole = ev.Message
@@ -305,4 +305,11 @@ func blockText(b *agentkernel.ContentBlock) string {
 		return b.Thinking
 	}
 	return b.Text
+}
+
+// isAssistant tells whether m is the kernel's message of a model; the harness's own may say
+// of themselves what they like.
+func isAssistant(m agentkernel.AgentMessage) bool {
+	own, ok := m.(agentkernel.Message)
+	return ok && own.Role == agentkernel.RoleAssistant
 }

@@ -138,10 +138,10 @@ func TestCheckNoticesWhatTheKernelWouldForget(t *testing.T) {
 }
 
 // mayBeMissing tells whether a log stays valid without event i: a request that nobody
-// answered, or an update that showed nothing that another event does not show.
+// answered, the announcement of an attempt that an abort forestalled, or an update that showed nothing that another event does not show.
 func mayBeMissing(events []agentkernel.Event, i int) bool {
 	switch events[i].Type {
-	case agentkernel.EventModelRequest:
+	case agentkernel.EventModelRequest, agentkernel.EventRetry:
 		return events[i+1].Type == agentkernel.EventError || events[i+1].Type == agentkernel.EventAgentEnd
 	case agentkernel.EventMessageUpdate:
 		return events[i].Delta == "" || events[i].DeltaKind == agentkernel.DeltaToolCall

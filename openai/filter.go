@@ -236,7 +236,7 @@ func (f *filter) line() ([]byte, error) {
 		if f.err != nil {
 			return f.remainder()
 		}
-		if f.tooLong(f.w) {
+		if f.begun && f.tooLong(f.w) { // before that it may be a mark, which is no part of a line
 			continue
 		}
 		f.fill()

@@ -116,6 +116,7 @@ func FuzzFilter(f *testing.F) {
 	} {
 		f.Add([]byte(seed), uint64(1), uint16(40))
 	}
+	f.Add([]byte("\ufeff"), uint64(0), uint16(0))
 	f.Fuzz(func(t *testing.T, body []byte, seed uint64, maxLine uint16) {
 		want := filtered(bytes.NewReader(body), int(maxLine))
 		require.Equal(t, want, filtered(iotest.OneByteReader(bytes.NewReader(body)), int(maxLine)))

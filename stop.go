@@ -21,9 +21,10 @@ type StopAction string
 
 // The actions.
 const (
-	StopAllow    StopAction = ""         // the run ends
-	StopGoOn     StopAction = "continue" // the run goes on with StopDecision.Message
-	StopEscalate StopAction = "escalate" // the run ends as failed, with kind "stop_guard"
+	StopAllow     StopAction = ""          // the run ends
+	StopGoOn      StopAction = "continue"  // the run goes on with StopDecision.Message
+	StopTerminate StopAction = "terminate" // the run ends as terminated
+	StopEscalate  StopAction = "escalate"  // the run ends as failed, with kind "stop_guard"
 )
 
 // StopDecision is what a stop guard decides.
@@ -68,7 +69,7 @@ func endOf(m Message) EndReason {
 // guard asks the stop guard whether the run may end.
 func (r *run) guard(m Message, reason EndReason) step {
 	if r.cfg.StopGuard == nil {
-		return r.close(reason)
+		return r.conclude(reason)
 	}
 	ctx, req := r.ctx, StopRequest{RunID: r.runID, Turn: r.turn, Reason: reason, Answer: m.Clone(),
 		History: r.history[:len(r.history):len(r.history)]}
@@ -87,7 +88,9 @@ func (r *run) guard(m Message, reason EndReason) step {
 	}
 	switch decision.Action {
 	case StopAllow:
-		return r.close(reason)
+		return r.conclude(reason)
+	case StopTerminate:
+		return r.conclude(EndTerminated)
 	case StopEscalate:
 		return r.fail(&Error{Kind: KindStopGuard, Op: "hook StopGuard", Err: errors.New(decision.Reason)})
 	case StopGoOn:
@@ -97,33 +100,12 @@ func (r *run) guard(m Message, reason EndReason) step {
 	return r.fail(hookError("StopGuard", fmt.Errorf("unknown action %q", decision.Action)))
 }
 
-// close ends the run as it should, unless something was queued in the last moment.
-func (r *run) close(reason EndReason) step {
-	for reason != EndTerminated && r.closing != nil && !r.closing() {
+// conclude ends the run as it should, unless something was queued in the last moment.
+func (r *run) conclude(reason EndReason) step {
+	for reason != EndTerminated && r.closing != nil && !r.closing(false) {
 		if r.leaseQueued() {
 			return r.nextTurn
 		}
 	}
 	return r.finish(reason)
-}
-
-// overBudget tells whether the run has used up what it may.
-func (r *run) overBudget() *Error {
-	b := r.cfg.Budget
-	used := r.summary.Usage.Add(r.summary.DiscardedUsage)
-	switch {
-	case b.Tokens > 0 && int64(used.context()) >= b.Tokens:
-		return &Error{Kind: KindLimit, Op: "budget", Err: fmt.Errorf("%d of %d tokens are used up", used.context(), b.Tokens)}
-	case b.Cost > 0 && used.Cost != nil && *used.Cost >= b.Cost:
-		return &Error{Kind: KindLimit, Op: "budget", Err: fmt.Errorf("%g of %g of cost are used up", *used.Cost, b.Cost)}
-	}
-	return nil
-}
-
-// Budget bounds what one run may use up: its own messages, failed attempts, and what its
-// tools' runs report. Zero or negative is no bound.
-type Budget struct {
-	Tokens int64
-	// Cost is in the unit of Usage.Cost. A cost that is unknown is not counted.
-	Cost float64
 }
