@@ -75,7 +75,7 @@ func Run(ctx context.Context, name string, example Example, env Env) int {
 		fmt.Fprintf(env.Stderr, "%s: interrupted\n", name)
 		return exitAborted
 	case err != nil:
-		fmt.Fprintf(env.Stderr, "%s: %s\n", name, oneLine(err))
+		fmt.Fprintf(env.Stderr, "%s: %s\n", name, OneLine(err))
 		return exitFailed
 	}
 	return 0

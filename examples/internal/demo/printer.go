@@ -28,6 +28,12 @@ type printer struct {
 	open  bool // the line has no end yet
 }
 
+// Show returns a function that shows the events of a run on w, as they come and without colors.
+func Show(w io.Writer) func(agentkernel.Event) {
+	p := &printer{w: w}
+	return p.show
+}
+
 // show shows one event.
 func (p *printer) show(ev agentkernel.Event) {
 	switch ev.Type {
@@ -39,7 +45,7 @@ func (p *printer) show(ev agentkernel.Event) {
 		p.line(red, "(what this attempt said is void)")
 	case agentkernel.EventRetry:
 		p.line(red, fmt.Sprintf("attempt %d failed, the next one follows in %v: %s",
-			ev.Attempt, ev.RetryInfo.Delay.Round(time.Millisecond), oneLine(ev.Err)))
+			ev.Attempt, ev.RetryInfo.Delay.Round(time.Millisecond), OneLine(ev.Err)))
 	case agentkernel.EventToolExecStart:
 		p.line(blue, fmt.Sprintf("> %s %s", ev.Tool, ev.Args))
 	case agentkernel.EventToolExecEnd:
@@ -125,4 +131,5 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// OneLine is the text of err without line breaks.
+func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
