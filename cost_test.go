@@ -114,3 +114,23 @@ func TestCostOfAState(t *testing.T) {
 	require.Less(t, float64(after.TotalAlloc-before.TotalAlloc)/float64(len(events)), 1500.0, "bytes per message, with a copy of it")
 	require.Len(t, state.Messages, 1200)
 }
+
+// TestFault68QuadraticPartialParse: four times the argument deltas take less than six times
+// the memory and the time, with the whole argument text in each partial.
+func TestFault68QuadraticPartialParse(t *testing.T) {
+	const n = 65_536
+	small, large := leastCost(t, n), leastCost(t, 4*n)
+	require.Less(t, large.bytes*4, small.bytes*6)
+	require.Less(t, large.time*4, small.time*6)
+}
+
+// leastCost is the cost per delta of arguments in the fastest of three runs.
+func leastCost(t *testing.T, n int) cost {
+	least := costOf(t, n, agentkernel.StreamEventToolCallDelta)
+	for range 2 {
+		if c := costOf(t, n, agentkernel.StreamEventToolCallDelta); c.time < least.time {
+			least = c
+		}
+	}
+	return least
+}
