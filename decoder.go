@@ -18,6 +18,10 @@ import (
 // AgentEnd that refers to messages that did not come, the event is returned beside the error
 // where it can be used.
 //
+// What it cannot prove: that nothing is missing at the end of a run. A run that starts while
+// another one of the agent has not ended means that the other died, or that its last records
+// were lost. Neither is an error.
+//
 // The zero Decoder is ready to use. It follows one agent with its child runs, or one run, and
 // is for one goroutine; what it returns is for all.
 type Decoder struct {
@@ -114,7 +118,11 @@ func (r *wireRun) count(w *eventWire, reordered bool) (WireProblem, error) {
 	case w.Seq <= r.seq:
 		return WireDuplicate, nil
 	}
-	first, want := w.Seq-more, r.seq+1
+	first := w.Seq - more
+	if r.midway {
+		r.midway, r.seq, r.counted = false, first-1, first-1
+	}
+	want := r.seq + 1
 	r.seq = w.Seq
 	r.counted += 1 + more
 	switch {

@@ -18,6 +18,10 @@ import (
 // beginning the Encoder did not see, a message that changed beside its growth), the event is
 // written whole. A [Decoder] reads both.
 //
+// A context event carries the whole history that it makes the baseline, so that its size is
+// that of a snapshot: the bytes of an agent whose history is replaced in every turn are linear
+// in its text no more.
+//
 // Events are encoded in the order of the stream, child runs among them. The zero Encoder
 // begins with an empty history. It is for one goroutine and keeps no more than the state and
 // the messages of the runs that have not ended.
@@ -30,15 +34,20 @@ func NewEncoder(state AgentState) *Encoder { return &Encoder{stream: wireStream{
 
 // Encode returns the event as one JSON object without a line break. An error, which names the
 // event, means that encoding/json cannot write it; the Encoder then goes on behind the event.
+// An event of a newer version is written as it was read. An event of type [EventSnapshot] is an
+// error and changes nothing: [Encoder.Snapshot] writes snapshots.
 func (e *Encoder) Encode(ev Event) ([]byte, error) {
-	if ev.Raw != nil {
-		return slices.Clone(ev.Raw), nil
+	if ev.Type == EventSnapshot {
+		return nil, errSnapshot(&ev)
 	}
 	r := e.stream.run(ev.RunID, ev.ParentRunID)
 	w := wireOf(&ev)
 	r.shorten(w, &ev)
 	e.stream.take(r, &ev)
 	r.seq = ev.Seq
+	if ev.Raw != nil {
+		return slices.Clone(ev.Raw), nil
+	}
 	return w.bytes()
 }
 
@@ -82,19 +91,33 @@ func (r *wireRun) knownResults(results []ToolResult) []string {
 	return ids
 }
 
-// Resume makes the Encoder go on behind ev, an event in the middle of a run, after which the
-// agent has the state. A snapshot should be the next thing that is written.
+// Resume makes the Encoder go on behind ev, an event in the middle of a run or of a child run,
+// after which the agent has the state. A snapshot should be the next thing that is written:
+// it tells a [Decoder] that child runs may be open which it has not seen, whose first record
+// then is no gap.
 func (e *Encoder) Resume(state AgentState, ev Event) {
 	e.stream = wireStream{state: state, last: wireMark{ev.RunID, ev.ParentRunID, ev.Seq, ev.Time, ev.Turn}}
+	if state.IsRunning && state.RunID != ev.RunID {
+		e.stream.run(state.RunID, "").resume(state.StreamMessage)
+	}
 	if ev.Type == EventAgentEnd {
 		return
 	}
 	r := e.stream.run(ev.RunID, ev.ParentRunID)
 	r.seq = ev.Seq
-	if m, ok := ownMessage(state.StreamMessage); ok && ev.RunID == state.RunID && m.Role == RoleAssistant {
-		if r.open.adopt(m, lengths(m.Content)); ev.Type == EventMessageStart {
-			r.open.start(&ev)
-		}
+	if ev.RunID != state.RunID {
+		return
+	}
+	if r.resume(state.StreamMessage); ev.Type == EventMessageStart {
+		r.open.start(&ev)
+	}
+}
+
+// resume begins in the middle of the agent's run, in which open streams or nothing does.
+func (r *wireRun) resume(open AgentMessage) {
+	r.joined = true
+	if m, ok := ownMessage(open); ok && m.Role == RoleAssistant {
+		r.open.adopt(m, lengths(m.Content))
 	}
 }
 

@@ -341,11 +341,14 @@ func makeValid[S ~string](fields ...*S) {
 
 func now() time.Time { return canonicalTime(time.Now()) }
 
+// canonicalTime is t as encoding/json writes it and reads it back; the zero time where it
+// cannot (RFC 3339 has years of four digits).
 func canonicalTime(t time.Time) time.Time {
-	if t.IsZero() {
+	t = t.UTC().Round(0)
+	if t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
 		return time.Time{}
 	}
-	return t.UTC().Round(0)
+	return t
 }
 
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

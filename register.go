@@ -180,7 +180,10 @@ func (w wireMessage) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON tells a Message from a harness's by the field "custom".
 func (w *wireMessage) UnmarshalJSON(data []byte) error {
-	var foreign wireForeign
+	var foreign struct {
+		wireForeign
+		Content json.RawMessage `json:"content"`
+	}
 	if err := json.Unmarshal(data, &foreign); err != nil {
 		return err
 	}
@@ -192,8 +195,8 @@ func (w *wireMessage) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &own); err != nil {
 		return err
 	}
-	if own.Role == "" {
-		return errors.New("a message without role")
+	if own.Role == "" || foreign.Content == nil {
+		return errors.New("a message without role or content")
 	}
 	own.Timestamp = canonicalTime(own.Timestamp)
 	w.AgentMessage = own

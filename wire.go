@@ -2,6 +2,7 @@ package agentkernel
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -75,13 +76,21 @@ type eventWire struct {
 // nanosecond, in fields that end in _ms; errors are flattened to kind, op, message,
 // retryable, retry_after_ms and status. Of Request only the parameters, the names of the tools
 // and the number of messages are written. What encoding/json cannot write of Details,
-// Metadata and a harness's message is left out.
+// Metadata and a harness's message is left out. An event of type [EventSnapshot] is an error:
+// it does not have the state.
 func (ev Event) MarshalJSON() ([]byte, error) {
+	if ev.Type == EventSnapshot {
+		return nil, errSnapshot(&ev)
+	}
 	if ev.Raw != nil {
 		return ev.Raw, nil
 	}
 	w := wireOf(&ev)
 	return w.bytes()
+}
+
+func errSnapshot(ev *Event) error {
+	return fmt.Errorf("agentkernel: a snapshot, seq %d of run %q, is no event that can be written: see Encoder.Snapshot", ev.Seq, ev.RunID)
 }
 
 // UnmarshalJSON reads an event of either encoding; of a delta-only one the fields stay empty
@@ -92,6 +101,9 @@ func (ev Event) MarshalJSON() ([]byte, error) {
 // Errors become an [*Error] of the same kind, Details a json.RawMessage, Request.Messages as
 // many zero messages as were counted (at most 65,536), and a harness's message the type that
 // [RegisterMessage] knows, else a [ForeignMessage].
+//
+// What the wire does not carry: the Go types within Metadata. Its numbers become float64, as
+// encoding/json reads them, so that integers beyond 2^53 lose digits.
 func (ev *Event) UnmarshalJSON(data []byte) error {
 	w, err := parseWire(data)
 	if err != nil {
@@ -131,8 +143,8 @@ func parseWire(data []byte) (*eventWire, error) {
 		return nil, problem(WireVersionMismatch, fmt.Errorf("got version %d, want %d", head.V, WireVersion))
 	case head.Type == "":
 		return nil, problem(WireGarbage, fmt.Errorf("the record has no type"))
-	case !w.known():
-		return parseUnknown(data, head.Type, err)
+	case !ofWire(head.Type):
+		return parseUnknown(data, head.Type)
 	case err != nil:
 		return nil, problem(WireGarbage, err)
 	}
@@ -142,13 +154,12 @@ func parseWire(data []byte) (*eventWire, error) {
 	return w, nil
 }
 
-func (w *eventWire) known() bool {
-	return w.Type == EventSnapshot || slices.Contains(eventTypes, w.Type)
-}
+// ofWire tells whether this version knows records of that type.
+func ofWire(t EventType) bool { return t == EventSnapshot || slices.Contains(eventTypes, t) }
 
 // parseUnknown reads the head of a record of a newer version, which may use other names as
 // it likes.
-func parseUnknown(data []byte, of EventType, err error) (*eventWire, error) {
+func parseUnknown(data []byte, of EventType) (*eventWire, error) {
 	var head struct {
 		RunID       string    `json:"run_id"`
 		ParentRunID string    `json:"parent_run_id"`
@@ -159,12 +170,33 @@ func parseUnknown(data []byte, of EventType, err error) (*eventWire, error) {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, &WireError{Problem: WireGarbage, RunID: head.RunID, Seq: head.Seq, Err: err}
 	}
-	return &eventWire{V: WireVersion, Type: of, RunID: head.RunID, ParentRunID: head.ParentRunID,
-		Seq: head.Seq, Time: head.Time, Turn: head.Turn}, nil
+	w := &eventWire{V: WireVersion, Type: of, RunID: head.RunID, ParentRunID: head.ParentRunID,
+		Seq: head.Seq, Time: head.Time, Turn: head.Turn}
+	if missing := w.missing(); missing != "" {
+		return nil, &WireError{Problem: WireGarbage, RunID: head.RunID, Seq: head.Seq, Err: fmt.Errorf("%s without %s", of, missing)}
+	}
+	return w, nil
 }
 
-// missing names what a record of this type must carry and does not.
+// missing names what a record must carry and does not, as docs/event.schema.json says.
 func (w *eventWire) missing() string {
+	switch {
+	case w.Type == EventSnapshot: // may stand before the first event
+	case w.RunID == "":
+		return "run_id"
+	case w.Seq == 0:
+		return "seq"
+	}
+	switch {
+	case w.Turn < 0:
+		return "a turn from 0 on"
+	case w.ContentIndex < 0:
+		return "a content_index from 0 on"
+	}
+	return w.missingOfType()
+}
+
+func (w *eventWire) missingOfType() string {
 	need := func(name string, has bool) string {
 		if has {
 			return ""
@@ -174,10 +206,12 @@ func (w *eventWire) missing() string {
 	switch w.Type {
 	case EventMessageStart, EventMessageEnd, EventMessageDiscard:
 		return need("message", w.Message != nil)
+	case EventToolExecStart:
+		return cmp.Or(need("tool_id", w.ToolID != ""), need("args", w.Args != nil))
 	case EventToolExecUpdate:
-		return need("progress", w.Progress != nil)
+		return cmp.Or(need("tool_id", w.ToolID != ""), need("progress", w.Progress != nil), need("update_kind", w.UpdateKind != ""))
 	case EventToolExecEnd:
-		return need("result", w.Result != nil)
+		return cmp.Or(need("tool_id", w.ToolID != ""), need("result", w.Result != nil))
 	case EventRetry:
 		return need("retry_info", w.RetryInfo != nil)
 	case EventModelRequest:
@@ -218,7 +252,7 @@ func (w *eventWire) event(data []byte) Event {
 		RetryInfo: w.RetryInfo.info(), Request: w.Request.request(), Context: w.Context.info(),
 		Summary: w.Summary, Duration: time.Duration(w.Duration),
 	}
-	if !w.known() {
+	if !ofWire(w.Type) {
 		ev.Raw = bytes.Clone(data)
 	}
 	return ev

@@ -277,6 +277,7 @@ func TestWireErrors(t *testing.T) {
 		{errors.New("anything"), agentkernel.KindInternal},
 		{&agentkernel.Error{Kind: agentkernel.KindCanceled, Err: context.Canceled}, agentkernel.KindCanceled},
 		{&agentkernel.Error{Kind: agentkernel.KindTimeout}, agentkernel.KindTimeout},
+		{&agentkernel.Error{Err: errors.New("of no kind")}, agentkernel.KindInternal},
 	} {
 		line := onWire(t, agentkernel.Event{Type: agentkernel.EventError, RunID: "r", Seq: 1, Err: c.err})
 		var back agentkernel.Event
@@ -286,7 +287,7 @@ func TestWireErrors(t *testing.T) {
 		require.Equal(t, line, onWire(t, back))
 	}
 	var back agentkernel.Event
-	require.NoError(t, json.Unmarshal([]byte(onWire(t, agentkernel.Event{Type: agentkernel.EventError, Err: inner})), &back))
+	require.NoError(t, json.Unmarshal([]byte(onWire(t, agentkernel.Event{Type: agentkernel.EventError, RunID: "r", Seq: 1, Err: inner})), &back))
 	e := back.Err.(*agentkernel.Error)
 	require.Equal(t, inner.Error(), e.Error())
 	require.Equal(t, []any{inner.Op, inner.Status, inner.Retryable, inner.RetryAfter}, []any{e.Op, e.Status, e.Retryable, e.RetryAfter})
@@ -358,7 +359,7 @@ func (registeredLate) UnmarshalJSON([]byte) error { return errors.New("cannot") 
 func TestRegisterMessage(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	through := func(m agentkernel.AgentMessage) (agentkernel.AgentMessage, string) {
-		line := onWire(t, agentkernel.Event{Type: agentkernel.EventMessageEnd, Message: m})
+		line := onWire(t, agentkernel.Event{Type: agentkernel.EventMessageEnd, RunID: "r", Seq: 1, Message: m})
 		var back agentkernel.Event
 		require.NoError(t, json.Unmarshal([]byte(line), &back))
 		require.Equal(t, line, onWire(t, back))
@@ -395,8 +396,8 @@ func TestWireLeavesOutWhatCannotBeWritten(t *testing.T) {
 	message := agentkernel.UserMessage("hi")
 	message.Metadata = map[string]any{"f": func() {}}
 	for _, ev := range []agentkernel.Event{
-		{Type: agentkernel.EventToolExecEnd, Result: &result},
-		{Type: agentkernel.EventMessageEnd, Message: message},
+		{Type: agentkernel.EventToolExecEnd, RunID: "r", Seq: 1, ToolID: "a", Result: &result},
+		{Type: agentkernel.EventMessageEnd, RunID: "r", Seq: 1, Message: message},
 	} {
 		var back agentkernel.Event
 		require.NoError(t, json.Unmarshal([]byte(onWire(t, ev)), &back))

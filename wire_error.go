@@ -1,6 +1,8 @@
 package agentkernel
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -75,7 +77,7 @@ type wireError struct {
 }
 
 // errorToWire flattens err: the outermost [*Error] in it, and as message what that one wraps.
-// An error that is none has the kind "internal".
+// An error that is none, or that has no kind, has the kind "internal".
 func errorToWire(err error) *wireError {
 	if err == nil {
 		return nil
@@ -87,11 +89,30 @@ func errorToWire(err error) *wireError {
 	case !ok: // what wraps it has more to say
 		e = &Error{Kind: inner.Kind, Status: inner.Status, Retryable: inner.Retryable, RetryAfter: inner.RetryAfter, Err: err}
 	}
-	w := &wireError{Kind: e.Kind, Op: validText(e.Op), Retryable: e.Retryable, RetryAfter: millis(e.RetryAfter), Status: e.Status}
+	w := &wireError{Kind: cmp.Or(e.Kind, KindInternal), Op: validText(e.Op), Retryable: e.Retryable, RetryAfter: millis(e.RetryAfter), Status: e.Status}
 	if e.Err != nil {
 		w.Message = validText(redact.Text(e.Err))
 	}
 	return w
+}
+
+// UnmarshalJSON refuses an error without what the schema requires.
+func (w *wireError) UnmarshalJSON(data []byte) error {
+	type plainError wireError
+	var read struct {
+		plainError
+		Message   *string `json:"message"`
+		Retryable *bool   `json:"retryable"`
+	}
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	if read.Kind == "" || read.Message == nil || read.Retryable == nil {
+		return errors.New("an error without kind, message or retryable")
+	}
+	*w = wireError(read.plainError)
+	w.Message, w.Retryable = *read.Message, *read.Retryable
+	return nil
 }
 
 // err is the error that the record tells of, with the text of the original.

@@ -30,6 +30,8 @@ type wireRun struct {
 	seq        uint64 // of the last event
 	counted    uint64 // events, with those that updates stand for
 	lost       bool   // events are missing that the next ones build on; see Decoder
+	joined     bool   // the stream began in the middle of it, perhaps in that of children
+	midway     bool   // its first record may have any seq; a Decoder's
 
 	ended   []AgentMessage
 	answer  AgentMessage // the last one of the model that ended; nil where it is not known
@@ -43,12 +45,16 @@ type wireRun struct {
 const maxWireRuns = 1024
 
 // run finds the run of an event. The first event of a run that no run of the stream has made
-// ends what was there: an agent runs one after the other, so that it died.
+// ends what was there: an agent runs one after the other, so that it died. While the agent's
+// run is open, a run with a parent is a child, also where the parent has not been seen.
 func (s *wireStream) run(id, parent string) *wireRun {
 	if r := s.runs[id]; r != nil {
 		return r
 	}
-	r := &wireRun{id: id, parent: parent, child: parent != "" && s.runs[parent] != nil}
+	own := s.runs[s.state.RunID]
+	r := &wireRun{id: id, parent: parent}
+	r.child = parent != "" && (s.runs[parent] != nil || own != nil && own.parent == "")
+	r.midway = r.child && own != nil && own.joined
 	if !r.child || len(s.runs) >= maxWireRuns {
 		clear(s.runs)
 	}

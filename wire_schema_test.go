@@ -3,9 +3,11 @@ package agentkernel_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,12 +79,30 @@ func TestWireSchemaRefuses(t *testing.T) {
 		`{}`, `{"v":2,"type":"agent_start","run_id":"r","seq":1,"turn":0}`, `{"v":1,"type":"agent_start","seq":1,"turn":0}`,
 		`{"v":1,"type":"agent_end","run_id":"r","seq":1,"turn":0}`, `{"v":1,"type":"message_end","run_id":"r","seq":1,"turn":0}`,
 		`{"v":1,"type":"error","run_id":"r","seq":1,"turn":0,"err":{"kind":"auth"}}`,
-		`{"v":1,"type":"turn_start","run_id":"r","seq":1,"turn":1,"toolId":"x"}`,
 		`{"v":1,"type":"message_end","run_id":"r","seq":1,"turn":0,"message":{"role":"user"}}`,
+		`{"v":1,"type":"turn_start","run_id":"","seq":1,"turn":1}`, `{"v":1,"type":"turn_start","run_id":"r","seq":0,"turn":1}`,
+		`{"v":1,"type":"turn_start","run_id":"r","seq":1,"turn":-1}`, `{"v":1,"type":"from_the_future","run_id":"r","seq":0,"turn":1}`,
+		`{"v":1,"type":"message_update","run_id":"r","seq":1,"turn":1,"content_index":-1}`,
+		`{"v":1,"type":"tool_exec_start","run_id":"r","seq":1,"turn":1,"args":{}}`,
+		`{"v":1,"type":"tool_exec_start","run_id":"r","seq":1,"turn":1,"tool_id":"a"}`,
+		`{"v":1,"type":"tool_exec_update","run_id":"r","seq":1,"turn":1,"tool_id":"a","progress":{"kind":"k"}}`,
+		`{"v":1,"type":"tool_exec_update","run_id":"r","seq":1,"turn":1,"update_kind":"progress","progress":{"kind":"k"}}`,
+		`{"v":1,"type":"tool_exec_end","run_id":"r","seq":1,"turn":1,"result":{"tool_call_id":"a","tool_name":"t"}}`,
 	} {
 		require.Error(t, schema.Validate(instance(t, []byte(bad))), bad)
+		require.ErrorIs(t, json.Unmarshal([]byte(bad), new(agentkernel.Event)), refusalOf(bad), bad)
 	}
+	misspelt := []byte(`{"v":1,"type":"turn_start","run_id":"r","seq":1,"turn":1,"toolId":"x"}`)
+	require.Error(t, schema.Validate(instance(t, misspelt)))
+	require.NoError(t, json.Unmarshal(misspelt, new(agentkernel.Event))) // a reader passes it over
 	require.NoError(t, schema.Validate(instance(t, []byte(`{"v":1,"type":"from_the_future","run_id":"r","seq":1,"turn":1,"anything":1}`))))
+}
+
+func refusalOf(line string) agentkernel.WireProblem {
+	if strings.Contains(line, `"v":2`) {
+		return agentkernel.WireVersionMismatch
+	}
+	return agentkernel.WireGarbage
 }
 
 // TestWireSchemaNames: the schema lists the names of the Go types, so that a field that is
@@ -116,4 +136,27 @@ func TestWireSchemaNames(t *testing.T) {
 		}
 		require.ElementsMatch(t, want, got, name)
 	}
+	ev := fullEvent(t)
+	got := func(def string, beside ...string) {
+		t.Helper()
+		names := slices.Collect(maps.Keys(schema.Defs[def].Properties))
+		whole := instance(t, []byte(onWire(t, ev)))
+		for _, field := range beside {
+			whole, _ = whole[field].(map[string]any)
+		}
+		if def == "known" { // of the delta-only form and of a snapshot
+			for _, name := range []string{"tool_result_ids", "new_messages_count", "state", "runs"} {
+				whole[name] = true
+			}
+		}
+		require.ElementsMatch(t, slices.Collect(maps.Keys(whole)), names, def)
+	}
+	got("known")
+	got("retry_info", "retry_info")
+	got("request", "request")
+	got("context", "context")
+	got("error", "err")
+	raw, err = json.Marshal(fullState(t))
+	require.NoError(t, err)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(instance(t, raw))), slices.Collect(maps.Keys(schema.Defs["state"].Properties)))
 }

@@ -11,7 +11,10 @@ type runSnapshot struct {
 	RunID       string `json:"run_id"`
 	ParentRunID string `json:"parent_run_id,omitempty"`
 	Child       bool   `json:"child,omitempty"`
-	Seq         uint64 `json:"seq"`
+	// Seq is that of the last event, 0 where none of the run has been seen.
+	Seq uint64 `json:"seq"`
+	// Joined: the stream began in the middle of the run, and perhaps of children.
+	Joined bool `json:"joined,omitempty"`
 	// EndedCount: the last messages of the state ended in this run. Ended: these did.
 	EndedCount int           `json:"ended_count,omitempty"`
 	Ended      []wireMessage `json:"ended,omitzero"`
@@ -36,7 +39,7 @@ func (e *Encoder) Snapshot() ([]byte, error) {
 }
 
 func (r *wireRun) snapshot(history []AgentMessage) runSnapshot {
-	out := runSnapshot{RunID: r.id, ParentRunID: r.parent, Child: r.child, Seq: r.seq, Results: resultsToWire(r.results)}
+	out := runSnapshot{RunID: r.id, ParentRunID: r.parent, Child: r.child, Seq: r.seq, Joined: r.joined, Results: resultsToWire(r.results)}
 	if n := len(r.ended); n > 0 && n <= len(history) && reflect.DeepEqual(history[len(history)-n:], r.ended) {
 		out.EndedCount = n
 	} else {
@@ -51,7 +54,7 @@ func (r *wireRun) snapshot(history []AgentMessage) runSnapshot {
 // run is the run as the snapshot tells of it; false where it makes no sense.
 func (w *runSnapshot) run(history []AgentMessage) (*wireRun, bool) {
 	r := &wireRun{id: w.RunID, parent: w.ParentRunID, child: w.Child, seq: w.Seq, counted: w.Seq,
-		ended: messagesOf(w.Ended), results: resultsOf(w.Results)}
+		joined: w.Joined, midway: w.Seq == 0, ended: messagesOf(w.Ended), results: resultsOf(w.Results)}
 	switch n := w.EndedCount; {
 	case n < 0 || n > len(history):
 		return nil, false

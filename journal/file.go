@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,8 @@ import (
 
 var errClosed = errors.New("journal: closed")
 
-// CorruptError says that a line in the middle of a file is no record.
+// CorruptError says that a line of a file is no record, and is not what an interrupted writer
+// leaves behind either.
 type CorruptError struct {
 	// Line counts from 1; Offset is where it begins.
 	Line   int
@@ -52,9 +54,10 @@ type place struct {
 
 // Open opens the journal in the file at path, or makes it, and reads it once.
 //
-// The end of a file whose writer was interrupted, a record without its line break or lines
-// that are no JSON, is cut off, and nothing before it; a record that lacks no more than its
-// line break is kept. A line in the middle that is no record is a [*CorruptError], and a
+// A writer that was interrupted leaves behind at most one line without its line break, and a
+// machine that stopped zero bytes. That is cut off, and nothing before it; a record that lacks
+// no more than its line break is kept. In a file without any record only the beginning of a
+// record counts as such a line. Every other line that is no record is a [*CorruptError], and a
 // record of another version of the wire form an [*agentkernel.WireError]: the file is then
 // left as it is. One process at a time may have a journal open.
 func Open(path string, cfg Config) (*Journal, error) {
@@ -80,6 +83,11 @@ func open(f *os.File, cfg Config) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(cfg, s, dec.Encoder())
+	if j.enc.State().IsRunning {
+		if err := j.learnRuns(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case len(s.index) == 0:
 		return j, j.snapshot()
@@ -91,6 +99,26 @@ func open(f *os.File, cfg Config) (*Journal, error) {
 	}
 	j.resume(s)
 	return j, nil
+}
+
+// learnRuns makes runs what enc follows, which a snapshot tells.
+func (j *Journal) learnRuns() error {
+	data, err := j.enc.Snapshot()
+	if err != nil {
+		return err
+	}
+	var snapshot struct {
+		Runs []struct {
+			RunID string `json:"run_id"`
+		}
+	}
+	if err := json.Unmarshal(data, &snapshot); err != nil {
+		return err
+	}
+	for _, r := range snapshot.Runs {
+		j.runs[r.RunID] = true
+	}
+	return nil
 }
 
 // trim cuts off what stands behind the records.
@@ -120,7 +148,6 @@ func (s *file) scan(dec *agentkernel.Decoder) (whole bool, err error) {
 	in := bufio.NewReaderSize(s.f, 1<<16)
 	whole = true
 	var offset int64
-	var bad *CorruptError // the first line that is no record
 	for line := 1; ; line++ {
 		text, err := in.ReadBytes('\n')
 		if err != nil && err != io.EOF {
@@ -129,24 +156,33 @@ func (s *file) scan(dec *agentkernel.Decoder) (whole bool, err error) {
 		if len(text) == 0 {
 			return whole, nil
 		}
-		data := bytes.TrimSuffix(text, []byte("\n"))
+		data, ended := bytes.CutSuffix(text, []byte("\n"))
 		ev, wrong := dec.Decode(data)
 		switch {
 		case errors.Is(wrong, agentkernel.WireVersionMismatch):
 			return false, wrong
-		case errors.Is(wrong, agentkernel.WireGarbage):
-			if bad == nil {
-				bad = &CorruptError{Line: line, Offset: offset, Err: wrong}
-			}
-		case bad != nil:
-			return false, bad
-		default:
+		case !errors.Is(wrong, agentkernel.WireGarbage):
 			s.note(place{offset: offset, length: len(data)}, data, ev, wrong)
-			whole = len(text) > len(data)
+			whole = ended
 			s.size = offset + int64(len(text))
+		case ended || len(s.index) == 0 && !begins(data):
+			return false, &CorruptError{Line: line, Offset: offset, Err: wrong}
 		}
 		offset += int64(len(text))
 	}
+}
+
+// begins tells whether line, without the zero bytes at its end, is the beginning of a record
+// that breaks off.
+func begins(line []byte) bool {
+	line = bytes.TrimRight(line, "\x00")
+	head := fmt.Appendf(nil, `{"v":%d,"type":"`, agentkernel.WireVersion)
+	if len(line) <= len(head) {
+		return len(line) > 0 && bytes.HasPrefix(head, line)
+	}
+	var rec json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(line)).Decode(&rec)
+	return bytes.HasPrefix(line, head) && errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // note adds a record to the index.
@@ -215,10 +251,13 @@ func (s *file) since(at uint64, limit int) ([]Record, error) {
 	return records, nil
 }
 
-// batch is how many places are read at once: as many as fit in 1 MiB, but one at least.
+// batchBytes bounds what is read at once, which is what each reader that stalls holds.
+const batchBytes = 64 << 10
+
+// batch is how many places are read at once: as many as fit in batchBytes, but one at least.
 func batch(places []place) int {
 	for i, p := range places {
-		if i > 0 && p.offset+int64(p.length)-places[0].offset > 1<<20 {
+		if i > 0 && p.offset+int64(p.length)-places[0].offset > batchBytes {
 			return i
 		}
 	}

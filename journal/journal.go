@@ -53,6 +53,7 @@ type Journal struct {
 	events        int
 	bytes         int
 	snapshotBytes int
+	runs          map[string]bool // those that enc follows
 
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next append
@@ -83,7 +84,7 @@ func newJournal(cfg Config, s store, enc *agentkernel.Encoder) *Journal {
 	if _, inMemory := s.(*ring); every == 0 || every < 0 && inMemory {
 		every = 1024
 	}
-	return &Journal{enc: enc, every: every, store: s, changed: make(chan struct{})}
+	return &Journal{enc: enc, every: every, store: s, runs: make(map[string]bool), changed: make(chan struct{})}
 }
 
 // Follow writes everything that the agent does to the journal, from the next event on, until
@@ -93,14 +94,21 @@ func newJournal(cfg Config, s store, enc *agentkernel.Encoder) *Journal {
 func Follow(agent *agentkernel.Agent, j *Journal) (stop func()) {
 	first := true
 	return agent.Subscribe(func(ev agentkernel.Event) {
-		if first && ev.Type != agentkernel.EventAgentStart {
-			j.enc.Resume(agent.State(), ev)
-			j.keep(j.snapshot())
+		if first && (ev.RunID != agent.State().RunID || ev.Type != agentkernel.EventAgentStart) {
+			j.keep(j.resumeAt(agent.State(), ev))
 		} else {
 			j.Listen(ev)
 		}
 		first = false
 	})
+}
+
+// resumeAt goes on behind ev with a snapshot.
+func (j *Journal) resumeAt(state agentkernel.AgentState, ev agentkernel.Event) error {
+	j.enc.Resume(state, ev)
+	clear(j.runs)
+	j.knows(ev)
+	return j.bridge()
 }
 
 // Listen is Append for a listener, which cannot return an error: see Err.
@@ -122,15 +130,21 @@ func (j *Journal) Err() error {
 }
 
 // Append writes an event. When it returns, readers have it. Events that cannot be written
-// leave a gap, behind which the next Append begins with a snapshot.
+// leave a gap, behind which the next Append begins with a snapshot. An event in the middle of
+// a run whose beginning the journal does not have is written as a snapshot.
 func (j *Journal) Append(ev agentkernel.Event) error {
 	if j.snapshotBytes < 0 {
 		if err := j.snapshot(); err != nil {
+			j.knows(ev)
 			_, _ = j.enc.Encode(ev) // so that the next snapshot knows of it
 			return err
 		}
 	}
+	known := j.knows(ev)
 	data, err := j.enc.Encode(ev)
+	if err == nil && !known && ev.Seq > 1 {
+		return j.bridge()
+	}
 	if err == nil {
 		err = j.write(Record{RunID: ev.RunID, Seq: ev.Seq, Type: ev.Type, Data: data, update: slim(ev, data)})
 	}
@@ -144,6 +158,33 @@ func (j *Journal) Append(ev agentkernel.Event) error {
 		return j.snapshot()
 	}
 	return nil
+}
+
+// maxRuns is how many runs an Encoder follows at once.
+const maxRuns = 1024
+
+// knows tells whether enc, to which ev comes next, follows the run of ev, and notes that it
+// does from then on. As for enc, the first event of a run that no run has made ends the others.
+func (j *Journal) knows(ev agentkernel.Event) bool {
+	known := j.runs[ev.RunID]
+	if !known && (!j.runs[ev.ParentRunID] || len(j.runs) >= maxRuns) {
+		clear(j.runs)
+	}
+	j.runs[ev.RunID] = true
+	if ev.Type == agentkernel.EventAgentEnd {
+		delete(j.runs, ev.RunID)
+	}
+	return known
+}
+
+// bridge writes a snapshot that readers cannot do without: where it fails, the next Append
+// begins with one.
+func (j *Journal) bridge() error {
+	err := j.snapshot()
+	if err != nil {
+		j.snapshotBytes = -1
+	}
+	return err
 }
 
 // snapshot writes one.
@@ -250,7 +291,7 @@ func (r *ring) since(at uint64, limit int) ([]Record, error) {
 		return nil, ErrGone
 	}
 	rest := r.records[min(at-r.first, uint64(len(r.records))):]
-	return slices.Clone(rest[:min(len(rest), limit)]), nil
+	return slices.Clone(rest[:min(len(rest), max(limit, 0))]), nil
 }
 
 func (r *ring) find(runID string, seq uint64) (uint64, bool) {

@@ -290,61 +290,149 @@ func TestGoesOnBehindACut(t *testing.T) {
 	}
 }
 
-// TestGarbage: lines at the end that are no JSON are cut off; in the middle they are an error
-// that says where, and the file is left as it is.
+// TestGarbage: one last line without its end, and zero bytes, are cut off; any other line that
+// is no record is an error that says where, and the file is left as it is.
 func TestGarbage(t *testing.T) {
 	path, events := session(t, journal.Config{})
 	all := read(t, path)
-	for _, tail := range []string{"\x00\x00\x00\n\x00", "{\"v\":1\n", "\n", "nonsense\nmore\n"} {
+	for _, tail := range []string{"\x00\x00\x00", `{"v":1,"ty`, "{\"v\":1\x00\x00", "nonsense"} {
 		require.NoError(t, os.WriteFile(path, []byte(all+tail), 0o600))
 		j, err := journal.Open(path, journal.Config{})
 		require.NoError(t, err, "%q", tail)
 		require.NoError(t, j.Close())
 		require.Equal(t, all, read(t, path))
 	}
+	for _, tail := range []string{"\x00\x00\x00\n\x00", "{\"v\":1\n", "\n", "nonsense\nmore\n", "nonsense\nmore"} {
+		refused(t, path, all+tail, len(all))
+	}
 
 	at := strings.Index(all[100:], "\n") + 101
-	bad := all[:at] + "nonsense\n" + all[at:]
-	require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
-	_, err := journal.Open(path, journal.Config{})
-	corrupt, ok := errors.AsType[*journal.CorruptError](err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, int64(at), corrupt.Offset)
-	require.Equal(t, bad, read(t, path))
+	refused(t, path, all[:at]+"nonsense\n"+all[at:], at)
 
 	newer := strings.Replace(all, `{"v":1,"type":"agent_end"`, `{"v":2,"type":"agent_end"`, 1)
 	require.NoError(t, os.WriteFile(path, []byte(newer), 0o600))
-	_, err = journal.Open(path, journal.Config{})
+	_, err := journal.Open(path, journal.Config{})
 	require.ErrorIs(t, err, agentkernel.WireVersionMismatch)
 	require.Equal(t, newer, read(t, path))
 	require.NotEmpty(t, events)
 }
 
-// TestFollowInTheMiddle: a journal that begins in the middle of a run begins with a snapshot.
-func TestFollowInTheMiddle(t *testing.T) {
-	for after := range 30 {
-		j := journal.NewRing(journal.Config{})
-		agent := talk(t, 1)
-		n := 0
-		agent.Subscribe(func(agentkernel.Event) {
-			if n == after {
-				journal.Follow(agent, j)
-			}
-			n++
-		})
-		agent.Subscribe(func(agentkernel.Event) {})
-		_, err := agent.Run(t.Context(), "hi")
-		require.NoError(t, err)
-		if n <= after+1 {
-			break
+// refused checks that Open of a file with that text tells of the line at offset and leaves the
+// file as it is.
+func refused(t *testing.T, path, text string, offset int) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	j, err := journal.Open(path, journal.Config{})
+	if err == nil {
+		require.NoError(t, j.Close())
+	}
+	corrupt, ok := errors.AsType[*journal.CorruptError](err)
+	require.True(t, ok, "%q: %v", text, err)
+	require.Equal(t, int64(offset), corrupt.Offset)
+	require.Equal(t, text, read(t, path))
+}
+
+// TestOpenOfAnotherFile: a file that never was a journal is refused and left as it is.
+func TestOpenOfAnotherFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "main.go")
+	for _, text := range []string{"package main\n", "package main", "\n", "{}\n", "{}", "{", "\x00\x00", "\xff\xfe\n{\"v\":1",
+		`{"v":1,"type":"nothing"}`, `{"v":1,"type":"x" oh`, `{"v":1,"x`} {
+		switch {
+		case text == "{": // may be a record's first byte
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			j, err := journal.Open(path, journal.Config{})
+			require.NoError(t, err)
+			require.NoError(t, j.Close())
+		default:
+			refused(t, path, text, 0)
 		}
-		require.NoError(t, j.Err())
-		got, err := journal.Restore(j)
-		require.NoError(t, err, "after %d", after)
-		sameState(t, agent.State(), got)
-		for ev, err := range journal.Events(j, true) {
+	}
+}
+
+// delegate is an agent that has two sub-agents at a time answer, whose events it forwards.
+func delegate(t testing.TB) *agentkernel.Agent {
+	t.Helper()
+	sub := func(name string) agentkernel.SubAgent {
+		return agentkernel.SubAgent{Name: name, Description: name, Config: agentkernel.Config{
+			Model: agenttest.Script(agenttest.Calls("echo"), agenttest.Text("help from "+name).Chunks(3)), Tools: []agentkernel.Tool{echo}}}
+	}
+	ask, err := agentkernel.AgentTool(agentkernel.AgentToolConfig{Name: "ask", Description: "Asks others.",
+		Forward: agentkernel.ForwardEvents, Agents: []agentkernel.SubAgent{sub("a"), sub("b")}})
+	require.NoError(t, err)
+	agent, err := agentkernel.NewAgent(agentkernel.Config{Tools: []agentkernel.Tool{ask}, Model: agenttest.Script(
+		agenttest.Thinking("who knows?").Call("", "ask", `{"mode":"parallel","tasks":[{"agent":"a","prompt":"x"},{"agent":"b","prompt":"y"}]}`),
+		agenttest.Text("they say so").Chunks(3))})
+	require.NoError(t, err)
+	return agent
+}
+
+// TestFollowInTheMiddle: a journal that begins in the middle of a run, or of a sub-agent's,
+// begins with a snapshot.
+func TestFollowInTheMiddle(t *testing.T) {
+	for name, make := range map[string]func() *agentkernel.Agent{
+		"alone":          func() *agentkernel.Agent { return talk(t, 1) },
+		"with subagents": func() *agentkernel.Agent { return delegate(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for after := 0; followAfter(t, make(), after); after++ {
+			}
+		})
+	}
+}
+
+// followAfter follows a run from behind so many of its events on. It reports false where the
+// run has no more.
+func followAfter(t *testing.T, agent *agentkernel.Agent, after int) bool {
+	j := journal.NewRing(journal.Config{})
+	n := 0
+	agent.Subscribe(func(agentkernel.Event) {
+		if n == after {
+			journal.Follow(agent, j)
+		}
+		n++
+	})
+	_, err := agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+	if n <= after+1 {
+		return false
+	}
+	require.NoError(t, j.Err())
+	got, err := journal.Restore(j)
+	require.NoError(t, err, "after %d", after)
+	sameState(t, agent.State(), got)
+	for ev, err := range journal.Events(j, false) {
+		require.NoError(t, err, "after %d: %s", after, ev.Type)
+	}
+	return true
+}
+
+// TestAppendInTheMiddle: a run whose beginning a journal does not have goes on in it behind a
+// snapshot, also in one that was opened again in the middle.
+func TestAppendInTheMiddle(t *testing.T) {
+	var events []agentkernel.Event
+	agent := delegate(t)
+	agent.Subscribe(func(ev agentkernel.Event) { events = append(events, ev) })
+	_, err := agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+	for after := range events {
+		j := journal.NewRing(journal.Config{})
+		for _, ev := range events[after:] {
+			require.NoError(t, j.Append(ev))
+		}
+		for ev, err := range journal.Events(j, false) {
 			require.NoError(t, err, "after %d: %s", after, ev.Type)
 		}
+
+		path := filepath.Join(t.TempDir(), "j.jsonl")
+		for _, part := range [][]agentkernel.Event{events[:after], events[after:]} {
+			j, err := journal.Open(path, journal.Config{SnapshotEvery: -1})
+			require.NoError(t, err)
+			for _, ev := range part {
+				require.NoError(t, j.Append(ev))
+			}
+			require.NoError(t, j.Close())
+		}
+		require.Equal(t, 1, strings.Count(read(t, path), `"type":"snapshot"`), "opened after %d", after)
 	}
 }
 
@@ -387,6 +475,34 @@ func TestAGapIsBridged(t *testing.T) {
 	for _, err := range journal.Events(j, false) {
 		require.NoError(t, err)
 	}
+}
+
+// TestSinceOfNothing: a limit below zero is none.
+func TestSinceOfNothing(t *testing.T) {
+	kinds(t, func(t *testing.T, open func(journal.Config) *journal.Journal) {
+		records, err := open(journal.Config{}).Since(0, -1)
+		require.NoError(t, err)
+		require.Empty(t, records)
+	})
+}
+
+// TestBatchesOfAFileAreSmall: one read holds no more than 64 KiB, or one record.
+func TestBatchesOfAFileAreSmall(t *testing.T) {
+	j, err := journal.Open(filepath.Join(t.TempDir(), "j.jsonl"), journal.Config{SnapshotEvery: -1})
+	require.NoError(t, err)
+	defer j.Close()
+	for i := range 100 {
+		require.NoError(t, j.Append(agentkernel.Event{Type: agentkernel.EventMessageUpdate, RunID: "r", Seq: uint64(i + 1),
+			DeltaKind: agentkernel.DeltaText, Delta: strings.Repeat("x", 10_000)}))
+	}
+	records, err := j.Since(0, 100)
+	require.NoError(t, err)
+	size := 0
+	for _, rec := range records {
+		size += len(rec.Data)
+	}
+	require.LessOrEqual(t, size, 64<<10)
+	require.Greater(t, size, 32<<10)
 }
 
 // TestFindAndSince: a place is found by run and seq, and what stands behind it follows.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"mime"
 	"net/http"
@@ -31,9 +32,10 @@ type ClientConfig struct {
 	// than the server's heartbeat. Zero means 45 s; negative means never.
 	IdleTimeout time.Duration
 	// MaxWait bounds the wait between two attempts to connect, which begins with what the
-	// server asks for (1 s where it does not) and doubles. Zero means 30 s.
+	// server asks for (1 s where it does not) and doubles. Zero means 30 s; negative means no
+	// bound.
 	MaxWait time.Duration
-	// MaxEventBytes bounds one record. Zero means 64 MiB.
+	// MaxEventBytes bounds one record. Zero means 64 MiB; negative means no bound.
 	MaxEventBytes int
 	// OnDisconnect is told why a connection ended and how long the Client waits before the
 	// next one, on the goroutine that ranges over Events. It may be nil.
@@ -49,6 +51,7 @@ type Client struct {
 	lastID string
 	wait   time.Duration // before the next attempt, where the last one failed
 	retry  time.Duration // what the server asks for
+	again  bool          // since it connected only records came that it had
 }
 
 // NewClient returns a client of the handler at url. It connects when Events is ranged over.
@@ -59,6 +62,12 @@ func NewClient(url string, cfg ClientConfig) *Client {
 	set(&cfg.IdleTimeout, 45*time.Second)
 	set(&cfg.MaxWait, 30*time.Second)
 	set(&cfg.MaxEventBytes, 64<<20)
+	if cfg.MaxWait < 0 {
+		cfg.MaxWait = math.MaxInt64 / 4 // doubles without overflow
+	}
+	if cfg.MaxEventBytes < 0 {
+		cfg.MaxEventBytes = math.MaxInt
+	}
 	return &Client{url: url, cfg: cfg, dec: agentkernel.NewDecoder(cfg.State), lastID: cfg.LastEventID, retry: time.Second}
 }
 
@@ -103,7 +112,8 @@ func (e *StatusError) temporary() bool {
 //
 // An event of type snapshot comes first, and where the server could not go on behind the last
 // one: State is then what the stream goes on from. A record that is not as it should be is
-// yielded as an error of type [*agentkernel.WireError], and the stream goes on. An answer that
+// yielded as an error of type [*agentkernel.WireError], and the stream goes on. Records
+// that a server repeats behind a new connection are left out. An answer that
 // no other attempt can cure is the last thing yielded, with an error; status 204 ends the
 // stream without one. Who leaves the loop may range over Events again and misses nothing.
 func (c *Client) Events(ctx context.Context) iter.Seq2[agentkernel.Event, error] {
@@ -159,6 +169,7 @@ func (c *Client) connect(ctx context.Context, yield func(agentkernel.Event, erro
 		return cause(ctx, err)
 	}
 	defer resp.Body.Close()
+	c.again = true
 	p := newParser(&awake{resp.Body, idle, c.cfg.IdleTimeout}, c.cfg.MaxEventBytes)
 	for {
 		m, err := p.next()
@@ -221,13 +232,19 @@ func (c *Client) take(m *message, yield func(agentkernel.Event, error) bool) boo
 		if m.hasID { // before the yield, which may be the last
 			c.lastID = m.id
 		}
-		if ev.Type != "" || !errors.Is(err, agentkernel.WireDuplicate) {
+		if c.again = c.again && repeated(err); !c.again {
 			goesOn = yield(ev, err)
 		}
 	} else if m.hasID {
 		c.lastID = m.id
 	}
 	return goesOn
+}
+
+// repeated tells whether err says that a record came before, and stands for nothing else.
+func repeated(err error) bool {
+	e, ok := errors.AsType[*agentkernel.WireError](err)
+	return ok && e.Problem == agentkernel.WireDuplicate && e.Seq <= e.After
 }
 
 // awake puts the idle timer off whenever something comes.

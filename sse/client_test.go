@@ -211,14 +211,66 @@ func TestBadRecords(t *testing.T) {
 			last = ev
 		}
 		require.ErrorIs(t, errs[0], agentkernel.WireGarbage)
-		require.ErrorIs(t, errs[1], agentkernel.WireGap)
-		gap := errs[1].(*agentkernel.WireError)
+		require.ErrorIs(t, errs[1], agentkernel.WireDuplicate)
+		require.ErrorIs(t, errs[2], agentkernel.WireGap)
+		gap := errs[2].(*agentkernel.WireError)
 		require.Equal(t, [2]uint64{8, 6}, [2]uint64{gap.Seq, gap.After})
-		for _, err := range errs[2:] {
+		for _, err := range errs[3:] {
 			require.ErrorIs(t, err, agentkernel.WireSkipped)
 		}
 		require.Equal(t, agentkernel.EventAgentEnd, last.Type)
 		require.Len(t, last.NewMessages, len(events[len(events)-1].NewMessages))
+	})
+}
+
+// TestRepeatedBehindAConnection: what a server sends again when the client comes again is left
+// out, but not an update that stands for that and for more.
+func TestRepeatedBehindAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events, lines := frames(t)
+		w := &wire{answers: []func(*http.Request) (*http.Response, error){
+			answer(200, strings.Join(lines[:5], "")), answer(200, strings.Join(lines[2:], ""))}}
+		var got []agentkernel.Event
+		for ev, err := range w.client(sse.ClientConfig{}).Events(t.Context()) {
+			require.NoError(t, err)
+			got = append(got, ev)
+		}
+		require.Equal(t, agenttest.Format(events), agenttest.Format(got))
+
+		overlap := strings.Replace(lines[5], `"v":1`, `"v":1,"coalesced":2`, 1)
+		w = &wire{answers: []func(*http.Request) (*http.Response, error){answer(200, strings.Join(lines[:5], "")), answer(200, overlap)}}
+		var last error
+		for _, err := range w.client(sse.ClientConfig{}).Events(t.Context()) {
+			last = err
+		}
+		require.ErrorIs(t, last, agentkernel.WireDuplicate)
+	})
+}
+
+// TestNoBounds: negative bounds are none.
+func TestNoBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events, lines := frames(t)
+		w := &wire{}
+		for range 80 {
+			w.answers = append(w.answers, broken)
+		}
+		w.answers = append(w.answers, answer(200, strings.Join(lines, "")))
+		var waits []time.Duration
+		c := w.client(sse.ClientConfig{MaxWait: -1, MaxEventBytes: -1, IdleTimeout: -1,
+			OnDisconnect: func(_ error, wait time.Duration) {
+				waits = append(waits, wait)
+				if len(waits) == 12 {
+					w.answers = w.answers[len(w.answers)-1:]
+				}
+			}})
+		n := 0
+		for _, err := range c.Events(t.Context()) {
+			require.NoError(t, err)
+			n++
+		}
+		require.Len(t, events, n)
+		require.Greater(t, waits[11], 1000*time.Second)
 	})
 }
 

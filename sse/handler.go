@@ -111,7 +111,9 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 // It answers 405 for methods other than GET, 403 for a page of a foreign origin, 429 where
 // the client's address, and 503 where the handler has too many connections or is closed. The
 // place to begin behind is taken from the header Last-Event-ID or, for a page that was loaded
-// anew, the query parameter last_event_id; one that makes no sense is no place.
+// anew, the query parameter last_event_id; one that makes no sense is no place. Once the journal
+// is closed it answers 204, which ends the stream for good, to a client behind its last event,
+// and 410 where the rest, of a file, cannot be read any more.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")
@@ -130,23 +132,74 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	c := &conn{Handler: h, w: w, rc: http.NewResponseController(w)}
-	c.at, c.follows = h.place(r)
+	c.at, c.behind = h.place(r)
+	if status := c.over(); status != 0 {
+		w.WriteHeader(status)
+		return
+	}
 	defer c.watchClose()()
 	c.serve(r.Context())
 }
 
-// place is where a client begins, and whether it knows all before that.
-func (h *Handler) place(r *http.Request) (at uint64, follows bool) {
+// mark names an event: that which a client has seen last.
+type mark struct {
+	run string
+	seq uint64
+}
+
+func markOf(rec *journal.Record) *mark { return &mark{rec.RunID, rec.Seq} }
+
+// place is where a client begins, and the event that it is behind, nil where it needs a
+// snapshot.
+func (h *Handler) place(r *http.Request) (at uint64, behind *mark) {
 	id := r.Header.Get("Last-Event-ID")
 	if id == "" {
 		id = r.URL.Query().Get("last_event_id")
 	}
 	if run, seq, ok := parseID(id); ok {
 		if at, ok := h.journal.Find(run, seq); ok {
-			return at, true
+			return at, &mark{run, seq}
+		}
+		if at, ok := h.lastSnapshot(mark{run, seq}); ok {
+			return at, &mark{run, seq}
 		}
 	}
-	return h.journal.Start(), false
+	return h.journal.Start(), nil
+}
+
+// lastSnapshot is the place of the last snapshot, where that stands for the event m, which
+// itself may not be kept.
+func (h *Handler) lastSnapshot(m mark) (at uint64, ok bool) {
+	records, err := h.journal.Since(h.journal.Start(), 1)
+	if err != nil || len(records) == 0 || *markOf(&records[0]) != m {
+		return 0, false
+	}
+	return records[0].At, true
+}
+
+// over is the status for a client of a closed journal for whom nothing is left: 204 where it
+// has seen all, 410 where the rest cannot be read any more. It is 0 where there is something.
+func (c *conn) over() int {
+	if !c.journal.Closed() {
+		return 0
+	}
+	for {
+		records, err := c.journal.Since(c.at, batchSize)
+		switch {
+		case errors.Is(err, journal.ErrGone):
+			return 0
+		case err != nil:
+			return http.StatusGone
+		case len(records) == 0:
+			return http.StatusNoContent
+		}
+		for i := range records {
+			if !c.knows(&records[i]) {
+				return 0
+			}
+			c.at = records[i].At
+		}
+	}
 }
 
 // enter counts a stream. It returns no leave, and a status, where there are too many.
@@ -181,10 +234,10 @@ type conn struct {
 	*Handler
 	w  http.ResponseWriter
 	rc *http.ResponseController
-	// at is the place behind which the client is; follows tells that it knows all before it,
-	// so that it needs no snapshot.
-	at      uint64
-	follows bool
+	// at is the place behind which the client is, behind the last event that it knows: nil
+	// where it needs a snapshot.
+	at     uint64
+	behind *mark
 }
 
 // watchClose makes Close end a write that waits for the client.
@@ -223,20 +276,29 @@ func (c *conn) serve(ctx context.Context) {
 	for {
 		changed := c.journal.Changed()
 		records, err := c.journal.Since(c.at, batchSize)
-		behind := len(records) == batchSize
+		more := full(records)
 		switch {
 		case errors.Is(err, journal.ErrGone):
-			c.at, c.follows = c.journal.Start(), false
+			c.at, c.behind = c.journal.Start(), nil
 		case err != nil:
 			return
 		case len(records) > 0:
-			if !c.sendRecords(records) || !behind && !c.pause(ctx) {
+			if !c.sendRecords(records) || !more && !c.pause(ctx) {
 				return
 			}
 		case !c.wait(ctx, changed):
 			return
 		}
 	}
+}
+
+// full tells whether the journal probably holds more behind the records.
+func full(records []journal.Record) bool {
+	size := 0
+	for i := range records {
+		size += len(records[i].Data)
+	}
+	return len(records) == batchSize || size > batchBytes/2
 }
 
 // wait waits for the journal, and keeps the connection alive. It reports false at the end.
@@ -296,19 +358,25 @@ func (c *conn) sendRecords(records []journal.Record) bool {
 func (c *conn) wanted(records []journal.Record) []journal.Record {
 	n, size := 0, 0
 	for _, rec := range records {
-		if rec.Type == agentkernel.EventSnapshot && c.follows {
+		if c.knows(&rec) {
 			c.at = rec.At
 			continue
 		}
 		if size += len(rec.Data); n > 0 && size > batchBytes {
 			break
 		}
-		c.follows = true
+		c.behind = markOf(&rec)
 		records[n] = rec
 		n++
 	}
 	clear(records[n:])
 	return records[:n]
+}
+
+// knows tells whether rec is a snapshot that stands for the event that the client saw last.
+// One that stands for another bridges a gap.
+func (c *conn) knows(rec *journal.Record) bool {
+	return rec.Type == agentkernel.EventSnapshot && c.behind != nil && *c.behind == *markOf(rec)
 }
 
 func (c *conn) send(text string) bool {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -322,6 +324,146 @@ func TestJournalCloses(t *testing.T) {
 		require.NoError(t, j.Close())
 		<-done
 	})
+}
+
+// TestSnapshotsBridgeGaps: a client that is connected gets the snapshot that stands for an
+// event which could not be written, and goes on.
+func TestSnapshotsBridgeGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nan = math.NaN()
+		events, _ := frames(t)
+		j := journal.NewRing(journal.Config{})
+		c, done := connected(t, j)
+		for i, ev := range events {
+			if i == 3 {
+				ev.Request = &agentkernel.ModelRequest{Temperature: &nan}
+				require.Error(t, j.Append(ev))
+			} else {
+				require.NoError(t, j.Append(ev))
+			}
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, j.Close())
+		<-done
+		require.Len(t, c.State().Messages, 2)
+		require.False(t, c.State().IsRunning)
+	})
+}
+
+// TestFollowInTheMiddleOfAStream: a client that was there before Follow began in mid-run.
+func TestFollowInTheMiddleOfAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent, err := agentkernel.NewAgent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("one two three").Chunks(2))})
+		require.NoError(t, err)
+		j := journal.NewRing(journal.Config{})
+		c, done := connected(t, j)
+		n := 0
+		agent.Subscribe(func(agentkernel.Event) {
+			if n++; n == 5 {
+				journal.Follow(agent, j)
+			}
+			time.Sleep(time.Second)
+		})
+		_, err = agent.Run(t.Context(), "hi")
+		require.NoError(t, err)
+		require.NoError(t, j.Close())
+		<-done
+		require.Equal(t, "one two three", c.State().Messages[1].TextContent())
+	})
+}
+
+// connected is a client of j, in a bubble, that ends with j and fails the test for any error.
+func connected(t *testing.T, j *journal.Journal) (*sse.Client, <-chan struct{}) {
+	h := sse.NewHandler(j, sse.Config{})
+	c := sse.NewClient("http://example.com/", sse.ClientConfig{HTTP: &http.Client{Transport: direct{h}}})
+	done := make(chan struct{})
+	go func() { // the caller waits for done
+		defer close(done)
+		for ev, err := range c.Events(t.Context()) {
+			if err != nil {
+				t.Errorf("%s: %v", ev.Type, err)
+			}
+		}
+	}()
+	synctest.Wait()
+	return c, done
+}
+
+// direct is a RoundTripper that has a handler answer, over a pipe.
+type direct struct{ h http.Handler }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	in, out := io.Pipe()
+	w := &piped{header: make(http.Header), out: out, status: make(chan int, 1)}
+	go func() { // ends with the handler, whose writes fail once the client has closed in
+		d.h.ServeHTTP(w, r)
+		w.WriteHeader(200)
+		out.Close()
+	}()
+	status := <-w.status
+	return &http.Response{StatusCode: status, Header: w.header.Clone(), Body: in, Request: r}, nil
+}
+
+type piped struct {
+	header http.Header
+	out    *io.PipeWriter
+	status chan int
+	begun  bool
+}
+
+func (p *piped) Header() http.Header { return p.header }
+func (p *piped) FlushError() error   { return nil }
+func (p *piped) WriteHeader(status int) {
+	if !p.begun {
+		p.begun = true
+		p.status <- status
+	}
+}
+
+func (p *piped) Write(b []byte) (int, error) {
+	p.WriteHeader(200)
+	return p.out.Write(b)
+}
+
+// TestStreamEnds: the stream of a closed journal ends, once its client has all of it: at 204
+// the client comes no more.
+func TestStreamEnds(t *testing.T) {
+	agent, j := talk(t, journal.Config{}, "hello there")
+	server := httptest.NewServer(sse.NewHandler(j, sse.Config{Retry: time.Millisecond}))
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	_, err := agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c := sse.NewClient(server.URL, sse.ClientConfig{HTTP: &http.Client{Transport: transport}})
+	var last agentkernel.Event
+	for ev, err := range c.Events(ctx) {
+		require.NoError(t, err)
+		last = ev
+	}
+	require.NoError(t, ctx.Err())
+	require.Equal(t, agentkernel.EventAgentEnd, last.Type)
+}
+
+// TestEndOfAClosedFile: who has all of it is told so, others that the rest is gone.
+func TestEndOfAClosedFile(t *testing.T) {
+	events, _ := frames(t)
+	j, err := journal.Open(filepath.Join(t.TempDir(), "j.jsonl"), journal.Config{})
+	require.NoError(t, err)
+	for _, ev := range events {
+		require.NoError(t, j.Append(ev))
+	}
+	require.NoError(t, j.Close())
+	h := sse.NewHandler(j, sse.Config{})
+	last := events[len(events)-1]
+	for id, want := range map[string]int{fmt.Sprintf("%s:%d", last.RunID, last.Seq): 204, last.RunID + ":1": 410, "": 410} {
+		w, done := serve(t.Context(), h, id)
+		<-done
+		require.Equal(t, want, w.status, id)
+	}
 }
 
 // TestRealServer: the handler's stream over a real connection, and the server's own shutdown.

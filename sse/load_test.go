@@ -71,9 +71,9 @@ func TestLoad(t *testing.T) {
 	for i := range clients {
 		wg.Go(func() { l.client(i) })
 	}
-	perClient := float64(0)
+	var perClient atomic.Int64 // KiB
 	measured := time.AfterFunc(time.Duration(deltas)*tick/10/2, func() {
-		perClient = (memory() - base) / float64(clients)
+		perClient.Store(int64((memory() - base) / float64(clients) / 1024))
 	})
 	record, err := run.Wait(t.Context())
 	require.NoError(t, err)
@@ -87,9 +87,9 @@ func TestLoad(t *testing.T) {
 	for i, text := range l.texts {
 		require.Equal(t, record.Answer, text, "client %d", i)
 	}
-	t.Logf("%d clients, %d deltas: run %v, all done %v, %d connections, %d snapshots, %d merged updates, %.0f KiB per client (server and client in one process)",
+	t.Logf("%d clients, %d deltas: run %v, all done %v, %d connections, %d snapshots, %d merged updates, %d KiB per client (server and client in one process)",
 		clients, deltas, took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond),
-		l.connects.Load(), l.snapshots.Load(), l.merged.Load(), perClient/1024)
+		l.connects.Load(), l.snapshots.Load(), l.merged.Load(), perClient.Load())
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
