@@ -99,7 +99,7 @@ func errSnapshot(ev *Event) error {
 // error of type [*WireError].
 //
 // Errors become an [*Error] of the same kind, Details a json.RawMessage, Request.Messages as
-// many zero messages as were counted (at most 65,536), and a harness's message the type that
+// many zero messages as were counted (at most 4,096), and a harness's message the type that
 // [RegisterMessage] knows, else a [ForeignMessage].
 //
 // What the wire does not carry: the Go types within Metadata. Its numbers become float64, as
@@ -253,9 +253,19 @@ func (w *eventWire) event(data []byte) Event {
 		Summary: w.Summary, Duration: time.Duration(w.Duration),
 	}
 	if !ofWire(w.Type) {
-		ev.Raw = bytes.Clone(data)
+		ev.Raw = oneLine(data)
 	}
 	return ev
+}
+
+// oneLine is a record as it came, but on one line.
+func oneLine(data []byte) json.RawMessage {
+	if !bytes.ContainsAny(data, "\r\n") {
+		return bytes.Clone(data)
+	}
+	var out bytes.Buffer
+	_ = json.Compact(&out, data) // it was valid
+	return out.Bytes()
 }
 
 // bytes writes the record. Characters that only HTML minds stay as they are.

@@ -151,7 +151,7 @@ func (d *millis) UnmarshalJSON(data []byte) error {
 		fraction = fraction[:6]
 	}
 	n, err := strconv.ParseInt(whole+(fraction + "000000")[:6], 10, 64)
-	if err == nil {
+	if err == nil && !strings.ContainsAny(text, "eE") {
 		*d = millis(n)
 		return nil
 	}

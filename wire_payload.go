@@ -54,7 +54,7 @@ func (w wireResult) MarshalJSON() ([]byte, error) {
 	if w.Details != nil {
 		raw, err := marshalPlain(w.Details)
 		w.Details = json.RawMessage(raw)
-		if err != nil {
+		if err != nil || tooDeep(string(raw)) { // the record could not be read back
 			w.Details = nil
 		}
 	}
@@ -126,7 +126,7 @@ func requestToWire(r *ModelRequest) *wireRequest {
 }
 
 // maxCounted bounds the zero messages that stand for a number on the wire.
-const maxCounted = 1 << 16
+const maxCounted = 1 << 12
 
 func (w *wireRequest) request() *ModelRequest {
 	if w == nil {
