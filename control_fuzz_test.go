@@ -289,7 +289,7 @@ func (w *control) misdeed() func() error {
 
 func (w *control) commit() func(context.Context, agentkernel.AgentMessage) error {
 	misbehave := w.misdeed()
-	return func(_ context.Context, m agentkernel.AgentMessage) (err error) {
+	return func(ctx context.Context, m agentkernel.AgentMessage) (err error) {
 		w.mu.Lock()
 		w.commits = append(w.commits, m)
 		w.mu.Unlock()
@@ -302,7 +302,7 @@ func (w *control) commit() func(context.Context, agentkernel.AgentMessage) error
 			}
 		}()
 		err = misbehave()
-		failed = err != nil
+		failed = err != nil || ctx.Err() != nil // or the run did not wait for it any longer
 		return err
 	}
 }
