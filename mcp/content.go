@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -48,13 +49,9 @@ func block(c sdk.Content) agentkernel.ContentBlock {
 	case *sdk.AudioContent:
 		return agentkernel.TextBlock(fmt.Sprintf("[audio of type %s, %d bytes]", c.MIMEType, len(c.Data)))
 	case *sdk.ResourceLink:
-		text := "[resource " + c.URI
-		for _, more := range []string{c.Name, c.Title, c.Description, c.MIMEType} {
-			if more != "" {
-				text += ", " + more
-			}
-		}
-		return agentkernel.TextBlock(text + "]")
+		parts := slices.DeleteFunc([]string{"resource " + c.URI, c.Name, c.Title, c.Description, c.MIMEType},
+			func(part string) bool { return part == "" })
+		return agentkernel.TextBlock("[" + strings.Join(parts, ", ") + "]")
 	case *sdk.EmbeddedResource:
 		return resource(c.Resource)
 	}
