@@ -34,12 +34,17 @@ const (
 	exitAborted = 130 // as shells show an interrupt
 )
 
-// Main is the main function of an example. An interrupt aborts the run, a second one the
-// program.
+// Main is the main function of an example that does no more than run a prompt.
 func Main(name string, example Example) {
+	Exec(func(ctx context.Context, env Env) int { return Run(ctx, name, example, env) })
+}
+
+// Exec calls run with the world of the process and ends the process with the code that it
+// returns. An interrupt ends its context, a second one the process.
+func Exec(run func(ctx context.Context, env Env) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
-	os.Exit(Run(ctx, name, example, Env{
+	os.Exit(run(ctx, Env{
 		Args:   os.Args[1:],
 		Getenv: os.Getenv,
 		Stdout: os.Stdout,
@@ -58,18 +63,31 @@ const defaultPrompt = "How many days are there from 2026-03-01 to 2026-12-24?"
 // Run is Main in a given world. It returns the exit code.
 func Run(ctx context.Context, name string, example Example, env Env) int {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(env.Stderr)
 	prompt := flags.String("prompt", defaultPrompt, "what to ask")
+	if code, ok := Parse(flags, env); !ok {
+		return code
+	}
+	return ExitCode(name, run(ctx, example, *prompt, env), env)
+}
+
+// Parse parses the arguments, which must all be flags. Where it returns false the program has
+// said why, and ends with code.
+func Parse(flags *flag.FlagSet, env Env) (code int, ok bool) {
+	flags.SetOutput(env.Stderr)
 	switch err := flags.Parse(env.Args); {
 	case errors.Is(err, flag.ErrHelp):
-		return 0
+		return 0, false
 	case err != nil:
-		return exitUsage
+		return exitUsage, false
 	case flags.NArg() > 0:
-		fmt.Fprintf(env.Stderr, "%s: unexpected argument %q; ask with -prompt\n", name, flags.Arg(0))
-		return exitUsage
+		fmt.Fprintf(env.Stderr, "%s: unexpected argument %q; ask with -prompt\n", flags.Name(), flags.Arg(0))
+		return exitUsage, false
 	}
-	err := run(ctx, example, *prompt, env)
+	return 0, true
+}
+
+// ExitCode says what a run ended with, on one line, and returns the exit code.
+func ExitCode(name string, err error, env Env) int {
 	switch {
 	case errors.Is(err, agentkernel.KindCanceled):
 		fmt.Fprintf(env.Stderr, "%s: interrupted\n", name)

@@ -74,26 +74,35 @@ func (p *printer) delta(ev agentkernel.Event) {
 }
 
 func (p *printer) result(ev agentkernel.Event) {
-	var text strings.Builder
-	for _, b := range ev.Result.Content {
-		text.WriteString(b.Text)
-	}
-	if text.Len() == 0 {
-		text.Write(ev.Result.JSON)
-	}
 	style := blue
 	if ev.IsError {
 		style = red
 	}
-	p.line(style, "< "+text.String())
+	p.line(style, "< "+ResultText(ev.Result))
+}
+
+// ResultText is what the model reads of a result.
+func ResultText(result *agentkernel.ToolResult) string {
+	var text strings.Builder
+	for _, b := range result.Content {
+		text.WriteString(b.Text)
+	}
+	if text.Len() == 0 {
+		text.Write(result.JSON)
+	}
+	return text.String()
 }
 
 // closing writes what the run came to.
 func (p *printer) closing(ev agentkernel.Event) {
-	s := ev.Summary
 	p.line(plain, "")
-	p.line(dim, fmt.Sprintf("%s: %s, %s, %s, %.1f s", s.EndReason, count(s.TurnCount, "turn"),
-		count(s.ToolCalls, "tool call"), count(s.Usage.Total, "token"), s.Duration.Seconds()))
+	p.line(dim, Summary(ev.Summary))
+}
+
+// Summary is a run in numbers, on one line.
+func Summary(s *agentkernel.RunSummary) string {
+	return fmt.Sprintf("%s: %s, %s, %s, %.1f s", s.EndReason, Count(s.TurnCount, "turn"),
+		Count(s.ToolCalls, "tool call"), Count(s.Usage.Total, "token"), s.Duration.Seconds())
 }
 
 // line writes text on a line of its own.
@@ -110,26 +119,32 @@ func (p *printer) endLine() {
 	p.open = false
 }
 
-// write writes text without what a terminal would obey: a model's words are not to be trusted.
+// write writes text in a style.
 func (p *printer) write(style, text string) {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, text)
+	text = Printable(text)
 	if p.color && style != plain && text != "" {
 		text = style + text + reset
 	}
 	fmt.Fprint(p.w, text)
 }
 
-func count(n int, what string) string {
+// Printable is text without what a terminal would obey: a model's words are not to be trusted.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// Count is a number of things in words.
+func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// OneLine is the text of err without line breaks.
-func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// OneLine is the text of err without line breaks and control characters.
+func OneLine(err error) string { return Printable(strings.Join(strings.Fields(err.Error()), " ")) }

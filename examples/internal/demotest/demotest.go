@@ -1,4 +1,5 @@
-// Package demotest is the test that every example on package demo has to pass.
+// Package demotest is the test that every example on package demo has to pass, and what tests
+// of the others need: the program in a world of its own, and an endpoint.
 package demotest
 
 import (
@@ -22,95 +23,87 @@ import (
 // Check runs the example of the package under test: offline, where it must print what the
 // pattern file expected.txt beside it says, and against endpoints of its own.
 func Check(t *testing.T, name string, example demo.Example) {
-	run := func(ctx context.Context, env map[string]string, color bool, args ...string) outcome {
-		var stdout, stderr bytes.Buffer
-		code := demo.Run(ctx, name, example, demo.Env{
-			Args:   args,
-			Getenv: func(key string) string { return env[key] },
-			Stdout: &stdout,
-			Stderr: &stderr,
-			Color:  color,
-		})
-		return outcome{code, stdout.String(), stderr.String()}
+	run := func(ctx context.Context, env map[string]string, color bool, args ...string) Outcome {
+		return Run(ctx, func(ctx context.Context, env demo.Env) int { return demo.Run(ctx, name, example, env) }, env, color, args...)
 	}
 	inBubble := func(name string, f func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 	}
 	inBubble("offline", func(t *testing.T) {
 		got := run(t.Context(), nil, false)
-		got.want(t, 0, "")
-		matchFile(t, "expected.txt", got.stdout)
+		got.Want(t, 0, "")
+		MatchFile(t, "expected.txt", got.Stdout)
 	})
 	inBubble("prompt", func(t *testing.T) {
 		got := run(t.Context(), nil, false, "-prompt", "From 2024-02-01 to 2024-03-01?")
-		got.want(t, 0, "")
-		contains(t, got.stdout, "It is 29 days from", "From 2024-02-01 to 2024-03-01?")
+		got.Want(t, 0, "")
+		Contains(t, got.Stdout, "It is 29 days from", "From 2024-02-01 to 2024-03-01?")
 	})
 	inBubble("prompt without dates", func(t *testing.T) {
 		got := run(t.Context(), nil, false, "-prompt", "hello")
-		got.want(t, 0, "")
-		contains(t, got.stdout, "I am a script", "stop: 1 turn, 0 tool calls")
+		got.Want(t, 0, "")
+		Contains(t, got.Stdout, "I am a script", "stop: 1 turn, 0 tool calls")
 	})
 	inBubble("tool that fails", func(t *testing.T) {
 		got := run(t.Context(), nil, false, "-prompt", "From 2024-02-31 to 2024-03-01?")
-		got.want(t, 0, "")
-		contains(t, got.stdout, "< from: ", "The tool says no: from: ")
+		got.Want(t, 0, "")
+		Contains(t, got.Stdout, "< from: ", "The tool says no: from: ")
 	})
 	inBubble("color", func(t *testing.T) {
 		got := run(t.Context(), nil, true)
-		contains(t, got.stdout, "\x1b[2mTwo \x1b[0m", "\x1b[34m< 298 days\x1b[0m")
+		Contains(t, got.Stdout, "\x1b[2mTwo \x1b[0m", "\x1b[34m< 298 days\x1b[0m")
 	})
 	inBubble("interrupt", func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, interrupt)
 		got := run(ctx, nil, false)
-		got.want(t, 130, name+": interrupted\n")
-		contains(t, got.stdout, "\naborted: 1 turn, 0 tool calls")
+		got.Want(t, 130, name+": interrupted\n")
+		Contains(t, got.Stdout, "\naborted: 1 turn, 0 tool calls")
 	})
 	t.Run("bad flag", func(t *testing.T) {
-		if got := run(t.Context(), nil, false, "-nope"); got.code != 2 {
-			t.Errorf("got code %d, want 2", got.code)
+		if got := run(t.Context(), nil, false, "-nope"); got.Code != 2 {
+			t.Errorf("got code %d, want 2", got.Code)
 		}
-		if got := run(t.Context(), nil, false, "what?"); got.code != 2 {
-			t.Errorf("got code %d, want 2", got.code)
+		if got := run(t.Context(), nil, false, "what?"); got.Code != 2 {
+			t.Errorf("got code %d, want 2", got.Code)
 		}
 	})
 	t.Run("endpoint", func(t *testing.T) {
 		requests := 0
-		env := serve(t, func(w http.ResponseWriter, req *http.Request) {
+		env := Serve(t, func(w http.ResponseWriter, req *http.Request) {
 			requests++
 			answer(t, w, req, requests)
 		})
 		got := run(t.Context(), env, false)
-		got.want(t, 0, "")
-		contains(t, got.stdout, "\nI count.\n",
+		got.Want(t, 0, "")
+		Contains(t, got.Stdout, "\nI count.\n",
 			"> days_between {\"from\":\"2026-01-01\",\"to\":\"2026-01-31\"}\n< 30 days\nThirty days.\n\n",
 			"stop: 2 turns, 1 tool call, 32 tokens, ")
 	})
 	t.Run("endpoint refuses", func(t *testing.T) {
-		env := serve(t, func(w http.ResponseWriter, req *http.Request) {
+		env := Serve(t, func(w http.ResponseWriter, req *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprintf(w, "{\"error\":{\"message\":\"Incorrect API key:\\n %s\",\"type\":\"invalid_request_error\"}}", key)
+			fmt.Fprintf(w, "{\"error\":{\"message\":\"Incorrect API key:\\n %s\",\"type\":\"invalid_request_error\"}}", Key)
 		})
 		got := run(t.Context(), env, false)
-		if got.code != 1 || strings.Contains(got.stdout+got.stderr, key) || strings.Count(got.stderr, "\n") != 1 {
+		if got.Code != 1 || strings.Contains(got.Stdout+got.Stderr, Key) || strings.Count(got.Stderr, "\n") != 1 {
 			t.Errorf("got %+v, want code 1 and one line without the key", got)
 		}
-		contains(t, got.stderr, name+": ", "auth", "401")
+		Contains(t, got.Stderr, name+": ", "auth", "401")
 	})
 	t.Run("endpoint is not one", func(t *testing.T) {
 		got := run(t.Context(), map[string]string{"OPENAI_BASE_URL": "::"}, false)
-		if got.code != 1 || strings.Count(got.stderr, "\n") != 1 {
+		if got.Code != 1 || strings.Count(got.Stderr, "\n") != 1 {
 			t.Errorf("got %+v, want code 1 and one line", got)
 		}
 	})
 }
 
-// key is no key of anybody.
-const key = "sk-0123456789abcdef0123456789abcdef"
+// Key is that of Serve, and no key of anybody.
+const Key = "sk-0123456789abcdef0123456789abcdef"
 
-// serve starts an endpoint and returns the environment that names it.
-func serve(t *testing.T, handler http.HandlerFunc) map[string]string {
+// Serve starts an endpoint and returns the environment that names it.
+func Serve(t *testing.T, handler http.HandlerFunc) map[string]string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		server.Close()
@@ -118,7 +111,7 @@ func serve(t *testing.T, handler http.HandlerFunc) map[string]string {
 	})
 	return map[string]string{
 		"OPENAI_BASE_URL": server.URL + "/v1",
-		"OPENAI_API_KEY":  key,
+		"OPENAI_API_KEY":  Key,
 		"OPENAI_MODEL":    "test-model",
 	}
 }
@@ -138,7 +131,7 @@ func answer(t *testing.T, w http.ResponseWriter, req *http.Request, n int) {
 	if err != nil {
 		t.Errorf("request %s: %v", body, err)
 	}
-	if auth := req.Header.Get("Authorization"); auth != "Bearer "+key {
+	if auth := req.Header.Get("Authorization"); auth != "Bearer "+Key {
 		t.Errorf("got Authorization %q", auth)
 	}
 	if got.Model != "test-model" || !got.Stream || len(got.Tools) != 1 || got.Tools[0].Function.Name != "days_between" {
@@ -157,30 +150,56 @@ func answer(t *testing.T, w http.ResponseWriter, req *http.Request, n int) {
 			t.Errorf("got last message %+v", last)
 		}
 	}
+	Stream(w, deltas...)
+	Finish(w, finish, 10*n, 1)
+}
+
+// Stream sends the beginning of an answer on the wire: JSON objects, each a delta.
+func Stream(w http.ResponseWriter, deltas ...string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, delta := range deltas {
 		fmt.Fprintf(w, "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
 		w.(http.Flusher).Flush()
 	}
-	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":%q}]}\n\n", finish)
-	fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1,\"total_tokens\":%d}}\n\n", 10*n, 10*n+1)
+}
+
+// Finish sends the end of an answer, with the tokens that it took.
+func Finish(w http.ResponseWriter, reason string, input, output int) {
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":%q}]}\n\n", reason)
+	fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"total_tokens\":%d}}\n\n",
+		input, output, input+output)
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// outcome is what an example came to.
-type outcome struct {
-	code           int
-	stdout, stderr string
+// Outcome is what an example came to.
+type Outcome struct {
+	Code           int
+	Stdout, Stderr string
 }
 
-func (got outcome) want(t *testing.T, code int, stderr string) {
+// Run runs the program main with the environment env.
+func Run(ctx context.Context, main func(context.Context, demo.Env) int, env map[string]string, color bool, args ...string) Outcome {
+	var stdout, stderr bytes.Buffer
+	code := main(ctx, demo.Env{
+		Args:   args,
+		Getenv: func(key string) string { return env[key] },
+		Stdout: &stdout,
+		Stderr: &stderr,
+		Color:  color,
+	})
+	return Outcome{code, stdout.String(), stderr.String()}
+}
+
+// Want checks the exit code and all of stderr.
+func (got Outcome) Want(t *testing.T, code int, stderr string) {
 	t.Helper()
-	if got.code != code || got.stderr != stderr {
-		t.Errorf("got code %d and on stderr %q, want %d and %q; on stdout:\n%s", got.code, got.stderr, code, stderr, got.stdout)
+	if got.Code != code || got.Stderr != stderr {
+		t.Errorf("got code %d and on stderr %q, want %d and %q; on stdout:\n%s", got.Code, got.Stderr, code, stderr, got.Stdout)
 	}
 }
 
-func contains(t *testing.T, text string, parts ...string) {
+// Contains checks that text contains each of the parts.
+func Contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
@@ -189,8 +208,8 @@ func contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// matchFile matches each line of text with its regular expression in the file at path.
-func matchFile(t *testing.T, path, text string) {
+// MatchFile matches each line of text with its regular expression in the file at path.
+func MatchFile(t *testing.T, path, text string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
