@@ -81,16 +81,16 @@ func (p *printer) result(ev agentkernel.Event) {
 	p.line(style, "< "+ResultText(ev.Result))
 }
 
-// ResultText is what the model reads of a result.
+// ResultText is what the model reads of a result, a line for each block.
 func ResultText(result *agentkernel.ToolResult) string {
-	var text strings.Builder
+	var blocks []string
 	for _, b := range result.Content {
-		text.WriteString(b.Text)
+		blocks = append(blocks, b.Text)
 	}
-	if text.Len() == 0 {
-		text.Write(result.JSON)
+	if len(blocks) == 0 {
+		return string(result.JSON)
 	}
-	return text.String()
+	return strings.Join(blocks, "\n")
 }
 
 // closing writes what the run came to.
