@@ -2,9 +2,7 @@ package agentkernel
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"runtime"
 	"sync"
@@ -48,8 +46,8 @@ type Subscription struct {
 
 	mu      sync.Mutex
 	backlog backlog
-	room    chan struct{} // closed when there is room for an edge; nil where nobody waits for it
-	follows map[*follow]struct{}
+	room    chan struct{} // closed when who waits for room is to look again; nil where nobody does
+	follows map[*Agent]*follow
 	running bool      // there is a goroutine
 	goid    int64     // its id
 	waiting waiting   // for what it waits
@@ -58,9 +56,6 @@ type Subscription struct {
 	due     time.Time // when MaxRate allows the next update
 	closed  bool
 }
-
-// follow is one agent that a subscription listens to.
-type follow struct{ unsubscribe func() }
 
 // waiting is what the goroutine of a subscription waits for.
 type waiting int
@@ -101,7 +96,7 @@ func (a *Agent) SubscribeAsync(fn func(Event), opts AsyncOptions) *Subscription 
 		most:    opts.MaxPending,
 		wake:    make(chan struct{}, 1),
 		gone:    make(chan struct{}),
-		follows: make(map[*follow]struct{}),
+		follows: make(map[*Agent]*follow),
 	}
 	if opts.MaxRate > 0 {
 		s.interval = time.Duration(min(float64(time.Second)/opts.MaxRate, float64(maxInterval)))
@@ -117,45 +112,24 @@ func nameOf(fn func(Event)) string {
 	return runtime.FuncForPC(reflect.ValueOf(fn).Pointer()).Name()
 }
 
-// Follow makes the subscription hear another agent too, from the next event on, until the
-// returned function is called. Its one goroutine, its bounds and its rate are then for all
-// of them; events are told apart by RunID. Following a closed subscription does nothing.
-func (s *Subscription) Follow(agent *Agent) (unfollow func()) {
+// put takes in an event of the agent that f follows, on the goroutine that delivers those.
+func (s *Subscription) put(f *follow, ev *Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return func() {}
-	}
-	f := &follow{agent.Subscribe(func(ev Event) { s.put(agent, &ev) })}
-	s.follows[f] = struct{}{}
-	return func() {
-		f.unsubscribe()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.follows, f)
-		// Nobody may come to tell that the run has ended.
-		if s.live = false; s.running {
-			s.rouse()
-		}
-	}
-}
-
-// put takes in an event, on the goroutine that delivers those of agent.
-func (s *Subscription) put(agent *Agent, ev *Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.closed && s.most >= 0 && s.backlog.weight >= s.most && s.backlog.adds(ev) {
+	for s.hears(f) && s.most >= 0 && s.backlog.weight >= s.most && s.backlog.adds(ev) {
 		s.waitForRoom()
 	}
-	if s.closed {
-		return
+	if !s.hears(f) {
+		return // the delivery of ev had begun before
 	}
-	s.backlog.add(agent, ev)
+	s.backlog.add(f.agent, ev)
 	s.live = ev.Type != EventAgentEnd || ev.ParentRunID != ""
 	s.rouse()
 }
 
-// waitForRoom waits, unlocked, until an edge was taken or the subscription closed.
+func (s *Subscription) hears(f *follow) bool { return !s.closed && !f.gone }
+
+// waitForRoom waits, unlocked, until there may be room, or nobody to take the event.
 func (s *Subscription) waitForRoom() {
 	if s.room == nil {
 		s.room = make(chan struct{})
@@ -164,6 +138,14 @@ func (s *Subscription) waitForRoom() {
 	s.mu.Unlock()
 	<-room
 	s.mu.Lock()
+}
+
+// lookAgain frees who waits for room.
+func (s *Subscription) lookAgain() {
+	if s.room != nil {
+		close(s.room)
+		s.room = nil
+	}
 }
 
 // rouse makes sure that somebody sees to what waits.
@@ -275,99 +257,8 @@ func (s *Subscription) take() (*Agent, Event) {
 	case ev.Type == EventMessageStart || ev.Type == EventToolExecStart:
 		s.due = time.Time{}
 	}
-	if s.room != nil && s.backlog.weight < s.most {
-		close(s.room)
-		s.room = nil
+	if s.backlog.weight < s.most {
+		s.lookAgain()
 	}
 	return agent, ev
-}
-
-// Drain waits until fn has returned from everything that waits now, MaxRate or not. It
-// returns an error that names the subscriber where ctx ends before that, or Close comes
-// between; ErrInListener inside fn, which would wait for itself. What comes while it waits
-// is not waited for.
-//
-// When [Run.Wait] has returned, all events of that run wait or are delivered, so that a
-// Drain after it means the whole run.
-func (s *Subscription) Drain(ctx context.Context) error {
-	mark, err := s.mark()
-	if mark == nil {
-		return err
-	}
-	select {
-	case <-mark.mark:
-		return nil
-	case <-s.gone:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	return s.unmark(mark, err)
-}
-
-// mark puts a mark behind what waits; nil where nothing does.
-func (s *Subscription) mark() (*entry, error) {
-	id := goid.Current()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, fmt.Errorf("%w: %s", ErrSubscriptionClosed, s.name)
-	case s.calling && s.goid == id:
-		return nil, ErrInListener
-	case s.backlog.front == nil && !s.calling:
-		return nil, nil
-	}
-	mark := s.backlog.addMark()
-	s.rouse()
-	return mark, nil
-}
-
-// unmark gives a mark up, and says why: err, or, where that is nil, that Close came.
-func (s *Subscription) unmark(mark *entry, err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-mark.mark: // it was reached in the same moment
-		return nil
-	default:
-	}
-	if s.closed {
-		return fmt.Errorf("%w: %s", ErrSubscriptionClosed, s.name)
-	}
-	left := 0
-	for e := mark.prev; e != nil; e = e.prev {
-		left++
-	}
-	if s.calling {
-		left++
-	}
-	s.backlog.remove(mark)
-	return fmt.Errorf("agentkernel: subscriber %s has not taken %d events: %w", s.name, left, err)
-}
-
-// Close ends the subscription at once and waits for nothing: what waits is dropped, runs that
-// wait for room go on, and no new call of fn begins; one that runs may still be finishing. It
-// may be called more than once, and inside fn.
-func (s *Subscription) Close() {
-	for f := range s.close() {
-		f.unsubscribe()
-	}
-}
-
-// close reports whom it followed.
-func (s *Subscription) close() map[*follow]struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	close(s.gone)
-	if s.room != nil {
-		close(s.room)
-		s.room = nil
-	}
-	follows := s.follows
-	s.backlog, s.follows = backlog{}, nil
-	return follows
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/agentkernel-go/agentkernel/agenttest"
 )
 
-// reader is an asynchronous consumer that keeps what it gets, as slowly as it is told.
+// reader is an asynchronous consumer that keeps what it gets, behind a function that sees each
+// event before.
 type reader struct {
-	sub  *agentkernel.Subscription
-	each func(agentkernel.Event) // before an event is kept; nil for nothing
+	sub *agentkernel.Subscription
 
 	mu  sync.Mutex
 	log []agentkernel.Event
@@ -30,18 +30,27 @@ type reader struct {
 // read subscribes a reader whose stream goes through the checker.
 func read(t testing.TB, agent *agentkernel.Agent, opts agentkernel.AsyncOptions, each func(agentkernel.Event)) *reader {
 	t.Helper()
-	r := &reader{each: each}
 	checker := &agenttest.Checker{AllowCoalesced: true}
-	r.sub = agent.SubscribeAsync(func(ev agentkernel.Event) {
+	t.Cleanup(func() { require.NoError(t, checker.Err()) })
+	return readMany(agent, opts, func(ev agentkernel.Event) {
 		if each != nil {
 			each(ev)
 		}
 		checker.Listen(ev)
+	})
+}
+
+// readMany subscribes a reader that may follow other agents, whose runs come at the same time.
+func readMany(agent *agentkernel.Agent, opts agentkernel.AsyncOptions, each func(agentkernel.Event)) *reader {
+	r := new(reader)
+	r.sub = agent.SubscribeAsync(func(ev agentkernel.Event) {
+		if each != nil {
+			each(ev)
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.log = append(r.log, ev)
 	}, opts)
-	t.Cleanup(func() { require.NoError(t, checker.Err()) })
 	return r
 }
 

@@ -74,20 +74,3 @@ func TestFanIn(t *testing.T) {
 		require.NoError(t, checker.Finish())
 	}
 }
-
-// TestUnfollow: no new event of that agent is taken; those of the others are.
-func TestUnfollow(t *testing.T) {
-	first, second := chatty(t, 1), chatty(t, 1)
-	r := read(t, first.Agent, agentkernel.AsyncOptions{}, nil)
-	unfollow := r.sub.Follow(second.Agent)
-	unfollow()
-	unfollow() // more than once
-	_, err := second.Run(t.Context(), "hi")
-	require.NoError(t, err)
-	require.Empty(t, r.drain(t))
-	_, err = first.Run(t.Context(), "hi")
-	require.NoError(t, err)
-	require.Len(t, edges(r.drain(t)), len(edges(first.events())))
-	r.sub.Close()
-	r.sub.Follow(second.Agent)() // closed: it follows nobody
-}
