@@ -21,9 +21,10 @@ type AsyncOptions struct {
 	// bound.
 	MaxPending int
 	// MaxRate bounds the updates that are delivered per second, for screens: those that come
-	// faster are merged. The first update after a MessageStart or ToolExecStart comes at once,
-	// and an edge is never held back, nor are the updates that stand before it. Zero or
-	// negative means no bound.
+	// faster are merged. The first update of each block of a message and of each call comes at
+	// once, the last before the end of its message or call. An edge is never held back. What
+	// is held back goes ahead of those, so that updates come in excess of the rate where edges
+	// and first updates do. Zero or negative means no bound.
 	MaxRate float64
 }
 
@@ -63,7 +64,7 @@ type waiting int
 const (
 	waitNot  waiting = iota
 	waitAny          // for anything
-	waitRate         // for an edge, while an update waits for its time
+	waitRate         // for what is urgent, while an update waits for its time
 )
 
 // SubscribeAsync registers fn for every event of every later run, and of the current one from
@@ -122,7 +123,7 @@ func (s *Subscription) put(f *follow, ev *Event) {
 	if !s.hears(f) {
 		return // the delivery of ev had begun before
 	}
-	s.backlog.add(f.agent, ev)
+	s.backlog.add(f.agent, ev, f.first(ev))
 	s.live = ev.Type != EventAgentEnd || ev.ParentRunID != ""
 	s.rouse()
 }
@@ -250,12 +251,8 @@ func (s *Subscription) take() (*Agent, Event) {
 	agent, ev, update := e.agent, e.event(), e.update
 	s.backlog.reuse(e)
 	s.calling = true
-	switch {
-	case s.interval == 0:
-	case update:
+	if update && s.interval > 0 {
 		s.due = time.Now().Add(s.interval)
-	case ev.Type == EventMessageStart || ev.Type == EventToolExecStart:
-		s.due = time.Time{}
 	}
 	if s.backlog.weight < s.most {
 		s.lookAgain()

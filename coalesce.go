@@ -10,7 +10,7 @@ import "github.com/agentkernel-go/agentkernel/internal/textbuf"
 // about other messages and calls, but no edge of its own, and no mark.
 type backlog struct {
 	front, back *entry
-	// urgent counts the edges and marks, which no update may hold up for long.
+	// urgent counts the edges, the marks and the first updates, which MaxRate does not hold up.
 	urgent int
 	// weight counts the edges, and the updates of a call beyond one: what else waits is
 	// bounded by the messages and calls that these open.
@@ -32,9 +32,10 @@ type entry struct {
 	ev    Event
 	about subject
 	part  part
-	// update tells that others may merge into it, extra that it adds to the weight.
-	update, extra bool
-	since         int // taken, when it came
+	// update tells that others may merge into it, extra that it adds to the weight, first that
+	// it is urgent all the same.
+	update, extra, first bool
+	since                int // taken, when it came
 	// text is what the deltas come to, once there are several.
 	text *textbuf.Buffer
 
@@ -71,8 +72,8 @@ func partOf(ev *Event) part {
 	return part{block: ev.ContentIndex}
 }
 
-// add takes in an event of agent.
-func (b *backlog) add(agent *Agent, ev *Event) {
+// add takes in an event of agent; first is that of [follow.first].
+func (b *backlog) add(agent *Agent, ev *Event, first bool) {
 	if !isUpdate(ev) {
 		e := b.push()
 		e.agent, e.ev, e.about = agent, *ev, subjectOf(ev)
@@ -87,6 +88,9 @@ func (b *backlog) add(agent *Agent, ev *Event) {
 		e.agent, e.ev, e.about, e.part, e.update, e.since = agent, *ev, about, part, true, b.taken
 		if e.extra = extra; extra {
 			b.weight++
+		}
+		if e.first = first; first {
+			b.urgent++
 		}
 		return
 	}
@@ -187,7 +191,8 @@ func (b *backlog) remove(e *entry) {
 	b.unlink(e)
 	if e.update {
 		b.taken++
-	} else {
+	}
+	if !e.update || e.first {
 		b.urgent--
 	}
 	if !e.update && e.mark == nil || e.extra {

@@ -1,6 +1,9 @@
 package agentkernel
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // follow is an agent that a subscription hears.
 type follow struct {
@@ -10,6 +13,15 @@ type follow struct {
 	// Guarded by the subscription's mu.
 	claims int  // calls of Follow that were not given up
 	gone   bool // all were: what is still being delivered comes too late
+	// begun are the blocks of open messages, and the calls, that were updated. Nil where no
+	// MaxRate asks for it.
+	begun map[begun]struct{}
+}
+
+// begun is a block of a message, or a call.
+type begun struct {
+	subject
+	block int
 }
 
 // Follow makes the subscription hear another agent too, from the next event on, until the
@@ -29,6 +41,9 @@ func (s *Subscription) Follow(agent *Agent) (unfollow func()) {
 	f := s.follows[agent]
 	if f == nil {
 		f = &follow{agent: agent}
+		if s.interval > 0 {
+			f.begun = make(map[begun]struct{})
+		}
 		f.unsubscribe = agent.Subscribe(func(ev Event) { s.put(f, &ev) })
 		s.follows[agent] = f
 	}
@@ -55,4 +70,25 @@ func (s *Subscription) giveUp(f *follow) bool {
 		s.rouse()
 	}
 	return true
+}
+
+// first tells whether ev is the first update of its block or call. It is asked for every event.
+func (f *follow) first(ev *Event) bool {
+	if f.begun == nil {
+		return false
+	}
+	about := subjectOf(ev)
+	switch {
+	case isUpdate(ev):
+		before := len(f.begun)
+		f.begun[begun{about, ev.ContentIndex}] = struct{}{}
+		return len(f.begun) > before
+	case ev.Type == EventToolExecEnd:
+		delete(f.begun, begun{subject: about})
+	case ev.Type == EventMessageEnd, ev.Type == EventMessageDiscard:
+		maps.DeleteFunc(f.begun, func(b begun, _ struct{}) bool { return b.subject == about })
+	case ev.Type == EventAgentEnd && ev.ParentRunID == "":
+		clear(f.begun) // also of child runs that were left behind
+	}
+	return false
 }
