@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"testing"
@@ -22,19 +21,10 @@ func streamed(t testing.TB, n int, subscribe func(*agentkernel.Agent)) cost {
 	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: deltas(n, agentkernel.StreamEventTextDelta)})
 	require.NoError(t, err)
 	subscribe(agent)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	began := time.Now()
-	_, err = agent.Run(context.Background(), "hi")
-	took := time.Since(began)
-	runtime.ReadMemStats(&after)
-	require.NoError(t, err)
-	return cost{
-		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
-		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
-		time:   took / time.Duration(n),
-	}
+	return measure(n, func() {
+		_, err = agent.Run(context.Background(), "hi")
+		require.NoError(t, err)
+	})
 }
 
 func withRaceDetector() bool {
@@ -74,6 +64,59 @@ func TestAsyncListenerCost(t *testing.T) {
 		with.time = min(with.time, streamed(t, n, sleeper).time)
 	}
 	t.Errorf("%v per delta, %v without", with.time, without.time)
+}
+
+// TestNoAsyncListenerCostsNothing: where no asynchronous subscriber is, a delta costs an agent
+// with a listener what it costs a bare loop, in allocations and bytes; and so it does again
+// where some were and are not any more.
+func TestNoAsyncListenerCostsNothing(t *testing.T) {
+	const n, of = 20_000, agentkernel.StreamEventTextDelta
+	bare := measure(n, func() {
+		seen := 0
+		cfg := agentkernel.Config{Model: deltas(n, of), MaxTurns: 1, MaxEmptyRetries: -1}
+		for ev := range agentkernel.AgentLoop(context.Background(), cfg, nil, agentkernel.UserMessage("hi")) {
+			if ev.Type == agentkernel.EventMessageUpdate {
+				seen++
+			}
+		}
+		require.Equal(t, n, seen)
+	})
+	plain := costOf(t, n, of)
+	t.Logf("bare loop: %.3f allocations and %.1f bytes per delta; agent: %.3f and %.1f", bare.allocs, bare.bytes, plain.allocs, plain.bytes)
+	requireSameCost(t, bare, plain)
+
+	gate := make(chan struct{})
+	defer close(gate)
+	stuck := func(agentkernel.Event) { <-gate }
+	other := chatty(t, 1)
+	for name, leave := range map[string]func(*agentkernel.Agent){
+		"closed before it heard anything": func(agent *agentkernel.Agent) {
+			for range 100 {
+				agent.SubscribeAsync(stuck, agentkernel.AsyncOptions{MaxRate: 60}).Close()
+			}
+		},
+		"closed while events wait": func(agent *agentkernel.Agent) {
+			sub := agent.SubscribeAsync(stuck, agentkernel.AsyncOptions{})
+			_, _ = agent.Run(context.Background(), "before")
+			require.NoError(t, agent.Reset())
+			sub.Close()
+		},
+		"unfollowed": func(agent *agentkernel.Agent) {
+			other.SubscribeAsync(stuck, agentkernel.AsyncOptions{}).Follow(agent)()
+		},
+	} {
+		got := costWith(t, n, of, leave)
+		t.Logf("%s: %.3f allocations and %.1f bytes per delta", name, got.allocs, got.bytes)
+		requireSameCost(t, plain, got)
+	}
+}
+
+// requireSameCost compares what does not depend on the machine: a few allocations in all, and
+// a byte per delta, may come from elsewhere in the process.
+func requireSameCost(t *testing.T, want, got cost) {
+	t.Helper()
+	require.InDelta(t, want.allocs, got.allocs, 0.02, "allocations per delta")
+	require.InDelta(t, want.bytes, got.bytes, 0.02*want.bytes+1, "bytes per delta")
 }
 
 // TestAsyncMergingIsLinear: what waits costs the same per delta however much it is.

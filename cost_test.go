@@ -46,8 +46,15 @@ var costKinds = map[string]agentkernel.StreamEventType{
 
 func costOf(t testing.TB, n int, of agentkernel.StreamEventType) cost {
 	t.Helper()
+	return costWith(t, n, of, func(*agentkernel.Agent) {})
+}
+
+// costWith is costOf an agent that was prepared before.
+func costWith(t testing.TB, n int, of agentkernel.StreamEventType, prepare func(*agentkernel.Agent)) cost {
+	t.Helper()
 	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: deltas(n, of), MaxTurns: 1, MaxEmptyRetries: -1})
 	require.NoError(t, err)
+	prepare(agent)
 	var seen, length int
 	agent.Subscribe(func(ev agentkernel.Event) {
 		if ev.Type == agentkernel.EventMessageUpdate {
@@ -55,15 +62,23 @@ func costOf(t testing.TB, n int, of agentkernel.StreamEventType) cost {
 			length += len(ev.Delta)
 		}
 	})
+	c := measure(n, func() {
+		_, _ = agent.Run(context.Background(), "hi") // a call fails it: there is no such tool
+	})
+	require.Equal(t, n, seen)
+	require.Equal(t, 4*n, length)
+	return c
+}
+
+// measure is what run takes, for each of n.
+func measure(n int, run func()) cost {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	_, _ = agent.Run(context.Background(), "hi") // a call fails it: there is no such tool
+	run()
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
-	require.Equal(t, n, seen)
-	require.Equal(t, 4*n, length)
 	return cost{
 		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
 		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
