@@ -49,12 +49,18 @@ func failureIn[T agentkernel.Message | agentkernel.ToolResult](v T) failure {
 	return failure{}
 }
 
-// mark shows the failure on a span.
-func (f failure) mark(span trace.Span) {
-	if f.kind != "" {
-		span.SetAttributes(semconv.ErrorTypeKey.String(f.kind))
-		span.SetStatus(codes.Error, f.text)
+// mark shows the failure on a span: its text, which may quote what was said, only where
+// content is recorded.
+func (o *Observer) mark(span trace.Span, f failure) {
+	if f.kind == "" {
+		return
 	}
+	text := f.kind
+	if o.cfg.CaptureContent && f.text != "" {
+		text = o.bounded(f.text)
+	}
+	span.SetAttributes(semconv.ErrorTypeKey.String(f.kind))
+	span.SetStatus(codes.Error, text)
 }
 
 // labels are those of a metric, with the failure. The slice stays as it is.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,13 +24,8 @@ type call struct {
 	span  trace.Span
 	args  json.RawMessage
 	asked bool // a child run of it was seen
-
-	read  bool   // tasks are those of args
-	tasks []task // that have no run yet
+	errand
 }
-
-// task is a task in the arguments of an [agentkernel.AgentTool].
-type task struct{ Agent, Prompt string }
 
 func (r *run) startCall(ev *agentkernel.Event, at time.Time) *call {
 	c := &call{id: ev.ToolID, began: at, args: ev.Args}
@@ -68,8 +62,9 @@ func (r *run) endCall(ev *agentkernel.Event) {
 	}
 	o := r.stream.observer
 	o.resultAttributes(c.span, result, ev.Time)
+	r.claim(c, result)
 	failed := failureIn(*result)
-	failed.mark(c.span)
+	o.mark(c.span, failed)
 
 	tool := ev.Tool
 	if result.Cause == agentkernel.ToolUnknown {
@@ -99,64 +94,4 @@ func (o *Observer) resultAttributes(span trace.Span, result *agentkernel.ToolRes
 		span.AddEvent(semconv.ExceptionEventName, trace.WithTimestamp(at), trace.WithAttributes(
 			semconv.ExceptionType("panic"), semconv.ExceptionStacktrace(result.Stack)))
 	}
-}
-
-// callerOf finds the open call that made a child run, by the child's prompt, and the name of
-// the sub-agent. It uses the task up. Nil where it could be several.
-func (r *run) callerOf(prompt string) (*call, string) {
-	for _, c := range r.calls {
-		if i := slices.IndexFunc(c.open(), func(t task) bool { return t.Prompt == prompt }); i >= 0 {
-			return c, c.use(i)
-		}
-	}
-	// In a chain the prompt holds the answer before.
-	var found *call
-	at := 0
-	for _, c := range r.calls {
-		i := slices.IndexFunc(c.open(), func(t task) bool { return fills(t.Prompt, prompt) })
-		switch {
-		case i < 0:
-		case found != nil:
-			return nil, ""
-		default:
-			found, at = c, i
-		}
-	}
-	switch {
-	case found != nil:
-		return found, found.use(at)
-	case len(r.calls) == 1:
-		return r.calls[0], ""
-	}
-	return nil, ""
-}
-
-// open are the tasks that have no run yet.
-func (c *call) open() []task {
-	if !c.read {
-		var args struct{ Tasks []task }
-		c.read = true
-		if json.Unmarshal(c.args, &args) == nil {
-			c.tasks = args.Tasks
-		}
-	}
-	return c.tasks
-}
-
-func (c *call) use(i int) (agent string) {
-	agent = c.tasks[i].Agent
-	c.tasks = slices.Delete(c.tasks, i, i+1)
-	return agent
-}
-
-// fills tells whether prompt can be what became of a template.
-func fills(template, prompt string) bool {
-	const hole = "{previous}"
-	before, after, ok := strings.Cut(template, hole)
-	if !ok {
-		return false
-	}
-	after = after[strings.LastIndex(hole+after, hole):] // behind the last hole
-	rest, ok := strings.CutPrefix(prompt, before)
-	return ok && strings.HasSuffix(rest, after)
 }

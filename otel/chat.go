@@ -55,6 +55,9 @@ func (r *run) answered(ev *agentkernel.Event) {
 	if !ok || ev.Attempt == 0 {
 		return
 	}
+	if r.parent != nil {
+		r.answer = m.TextContent()
+	}
 	if r.chat == nil { // its beginning was missed
 		r.startChat(ev, r.since(ev))
 	}
@@ -91,7 +94,7 @@ func (r *run) endChat(at time.Time, measured time.Duration, m *agentkernel.Messa
 		c.span.SetAttributes(appendUsage(attrs, m.Usage)...)
 		o.countTokens(c.ctx, m.Usage, labels)
 	}
-	failed.mark(c.span)
+	r.stream.observer.mark(c.span, failed)
 	o.chatDuration.Record(c.ctx, seconds(took(measured, c.began, at)), failed.labels(labels))
 	if c.first >= 0 {
 		o.firstChunk.Record(c.ctx, c.first.Seconds(), failure{}.labels(labels))

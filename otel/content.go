@@ -75,10 +75,15 @@ func (o *Observer) outputAttributes(m agentkernel.Message) []attribute.KeyValue 
 
 // textAttribute is the beginning of a text.
 func (o *Observer) textAttribute(key attribute.Key, text string) attribute.KeyValue {
+	return key.String(o.bounded(text))
+}
+
+// bounded is as much of a text as is recorded.
+func (o *Observer) bounded(text string) string {
 	if limit := o.cfg.MaxContentBytes; limit >= 0 && len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "")
+		return strings.ToValidUTF8(text[:limit], "")
 	}
-	return key.String(text)
+	return text
 }
 
 // appendList adds a JSON list of the last items that fit, and how many did not.

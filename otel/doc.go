@@ -29,10 +29,12 @@
 //
 // A run is below the span in the context that was given with the subscription. A child run is
 // below the call that made it. Its events name the run of that call but not the call: where
-// several calls are open, it is the one that has the child's prompt among its tasks, and
-// where that leaves a choice the child stands below the run. A sub-agent that does not forward
-// its events ([agentkernel.ForwardEvents]) has no spans; its tokens are counted all the same,
-// as the operation invoke_agent.
+// several calls are open, it is the one that asks for the child's prompt at that moment (a chain
+// asks for one at a time, with the answer before in it). Where that leaves a choice the child
+// stands below the run, and the call whose result names it has a link to it. The sub-agent's name
+// is left out where several were asked the same. A sub-agent that does not forward its events
+// ([agentkernel.ForwardEvents]) has no spans; its tokens are counted all the same, as the
+// operation invoke_agent.
 //
 // Events on spans: agentkernel.discard on a chat whose half-made message was given up,
 // agentkernel.retry on the run that tries again (or goes over to another model),
@@ -68,6 +70,7 @@
 // Prompts, answers, arguments and results are not recorded, unless [Config.CaptureContent] is
 // set: then they are attributes (gen_ai.input.messages, gen_ai.output.messages,
 // gen_ai.system_instructions, gen_ai.tool.definitions, gen_ai.tool.call.arguments,
-// gen_ai.tool.call.result) in the conventions' JSON. The text of an error is always the
-// description of the status of its run or chat, and may quote what a provider said.
+// gen_ai.tool.call.result) in the conventions' JSON. The text of an error may quote what was said:
+// it is the description of the status of its run or chat only then, and otherwise that is the
+// kind, as in error.type.
 package otel

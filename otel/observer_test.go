@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -236,12 +237,51 @@ func TestErrorMetrics(t *testing.T) {
 			require.Contains(t, points, want)
 		}
 		require.NotContains(t, points, "made_up")
-		require.Equal(t, "model: auth: who are you", l.only(t, "invoke_agent helper").Status.Description)
 		retry := l.only(t, "invoke_agent helper").Events[0]
 		require.Equal(t, "overloaded", text(retry.Attributes, "error.type"))
 		require.Equal(t, "1", text(retry.Attributes, "agentkernel.attempt"))
 		require.NotEmpty(t, text(retry.Attributes, "agentkernel.retry.delay"))
 	})
+}
+
+// TestErrorText: what failed is told by its kind. The text of an error may quote what was said,
+// so that it is recorded with that alone, and no longer than it.
+func TestErrorText(t *testing.T) {
+	secret := &agentkernel.Error{Kind: agentkernel.KindOverloaded, Op: "model", Retryable: true, Err: errors.New("secret overload " + strings.Repeat("x", 200))}
+	for _, capture := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLab(t, otel.Config{CaptureContent: capture, MaxContentBytes: 100})
+			agent := l.agent(t, agentkernel.Config{
+				Model: agenttest.Script(
+					agenttest.Fail(secret), agenttest.Text("half").Fail(secret), agenttest.Calls("fail", "crash"),
+					agenttest.Fail(&agentkernel.Error{Kind: agentkernel.KindInvalidRequest, Op: "model", Err: errors.New("secret prompt is no good")})),
+				Tools: []agentkernel.Tool{
+					tool("fail", func(context.Context) (agentkernel.ToolResult, error) {
+						return agentkernel.ToolResult{}, errors.New("secret result")
+					}),
+					tool("crash", func(context.Context) (agentkernel.ToolResult, error) { panic("secret value") }),
+				},
+			})
+			_, err := agent.Run(t.Context(), "hi")
+			require.ErrorIs(t, err, agentkernel.KindInvalidRequest)
+			var got []string
+			for _, s := range l.done(t) {
+				if s.Status.Code == codes.Error {
+					got = append(got, s.Status.Description)
+					require.NotEmpty(t, attr(s, "error.type"))
+				}
+			}
+			if !capture {
+				require.ElementsMatch(t, []string{"overloaded", "overloaded", "failed", "panic", "invalid_request", "invalid_request"}, got)
+				require.NotContains(t, fmt.Sprintf("%+v", l.done(t)), "secret")
+				require.NotContains(t, strings.Join(l.points(t), "\n"), "secret")
+				return
+			}
+			overload := ("model: overloaded: secret overload " + strings.Repeat("x", 200))[:100]
+			require.ElementsMatch(t, []string{overload, overload, "failed", "panic",
+				"model: invalid_request: secret prompt is no good", "model: invalid_request: secret prompt is no good"}, got)
+		})
+	}
 }
 
 // TestContent: what was said is recorded where that is asked for, in the conventions' JSON.

@@ -32,6 +32,9 @@ type run struct {
 	chat     *chat
 	calls    []*call
 	children []*run
+	answer   string // of a child
+	// strays are the child runs below it whose call is not known, until that names them.
+	strays map[string]trace.SpanContext
 }
 
 // ready tells whether the span can begin. A child's waits for its prompt, which tells the
@@ -54,6 +57,7 @@ func (r *run) begin(prompt string) {
 		if r.caller, name = r.parent.callerOf(prompt); r.caller != nil {
 			above = r.caller.ctx
 			r.caller.asked = true
+			r.caller.active++
 		}
 		r.who = r.stream.observer.subAgent(name)
 		r.who.ConversationID = r.parent.who.ConversationID
@@ -66,6 +70,12 @@ func (r *run) begin(prompt string) {
 	attrs = appendText(attrs, "agentkernel.parent_run.id", r.parentID)
 	r.ctx, r.span = r.stream.observer.tracer.Start(above, spanName("invoke_agent", r.who.Name),
 		trace.WithTimestamp(r.began), trace.WithAttributes(attrs...))
+	if r.parent != nil && r.caller == nil {
+		if r.parent.strays == nil {
+			r.parent.strays = make(map[string]trace.SpanContext)
+		}
+		r.parent.strays[r.id] = r.span.SpanContext()
+	}
 }
 
 // subAgent is what is known of a sub-agent.
@@ -104,6 +114,8 @@ func (r *run) take(ev *agentkernel.Event) {
 		r.retried(ev)
 	case agentkernel.EventToolExecStart:
 		r.startCall(ev, ev.Time)
+	case agentkernel.EventToolExecUpdate:
+		r.rewritten(ev)
 	case agentkernel.EventToolExecEnd:
 		r.endCall(ev)
 	case agentkernel.EventAgentEnd:
@@ -157,7 +169,7 @@ func (r *run) end(ev *agentkernel.Event) {
 		attrs = append(attrs, attribute.Int64("agentkernel.events.missed", int64(ev.Seq-r.seen)))
 	}
 	r.span.SetAttributes(attrs...)
-	failed.mark(r.span)
+	r.stream.observer.mark(r.span, failed)
 
 	var labels []attribute.KeyValue
 	labels = appendText(labels, semconv.GenAIAgentNameKey, r.who.Name)

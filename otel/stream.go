@@ -65,6 +65,10 @@ func (s *stream) stop() {
 // forget takes a run that ended out of what is known.
 func (s *stream) forget(r *run) {
 	delete(s.runs, r.id)
+	if r.caller != nil {
+		r.caller.active--
+		r.caller.answer = r.answer
+	}
 	if r.parent != nil {
 		r.parent.children = slices.DeleteFunc(r.parent.children, func(c *run) bool { return c == r })
 	}
