@@ -61,7 +61,9 @@ func (s *Subscription) unmark(mark *entry, err error) error {
 	}
 	left := 0
 	for e := mark.prev; e != nil; e = e.prev {
-		left++
+		if e.mark == nil {
+			left++
+		}
 	}
 	if s.calling {
 		left++

@@ -29,10 +29,10 @@ type Config struct {
 	// agentkernel.SubAgent. One that is not listed is known by its name alone.
 	SubAgents []Identity
 	// CaptureContent records what was said: prompts, answers, thinking, system prompts, tool
-	// definitions, arguments and results, as attributes of the spans. It may hold personal
-	// data, and each chat carries the conversation so far.
+	// definitions, arguments and results, as attributes of the spans, and the texts of errors.
+	// It may hold personal data, and each chat carries the conversation so far.
 	CaptureContent bool
-	// MaxContentBytes bounds each attribute that CaptureContent makes: of messages the newest
+	// MaxContentBytes bounds each attribute, and each text of an error, that CaptureContent makes: of messages the newest
 	// that fit are kept, of other texts the beginning. Zero means 65536; negative means no bound.
 	MaxContentBytes int
 }
