@@ -134,10 +134,11 @@ func (b *backlog) adds(ev *Event) bool {
 
 // merge makes e stand for newer too.
 func (e *entry) merge(newer *Event) {
-	if delta := addedBy(newer); delta != "" {
+	if delta, ok := addedBy(newer); ok { // which may be empty: then e keeps its own
 		if e.text == nil {
+			first, _ := addedBy(&e.ev)
 			e.text = new(textbuf.Buffer)
-			e.text.Append(addedBy(&e.ev))
+			e.text.Append(first)
 		}
 		e.text.Append(delta)
 	}
@@ -146,15 +147,15 @@ func (e *entry) merge(newer *Event) {
 	e.ev.Coalesced = coalesced
 }
 
-// addedBy is the text of an update that adds up, "" where the newest text is the whole.
-func addedBy(ev *Event) string {
+// addedBy is the text of an update that adds up; not ok where the newest text is the whole.
+func addedBy(ev *Event) (text string, ok bool) {
 	switch {
 	case ev.Type == EventMessageUpdate:
-		return ev.Delta
+		return ev.Delta, true
 	case ev.Progress.Kind.addsUp():
-		return ev.Progress.Text
+		return ev.Progress.Text, true
 	}
-	return ""
+	return "", false
 }
 
 // event is e as its subscriber gets it.

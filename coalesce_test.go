@@ -65,6 +65,35 @@ func TestAsyncBlocksOfAMessage(t *testing.T) {
 	require.Equal(t, edges(agent.events()), edges(got))
 }
 
+// TestAsyncEmptyDelta: an update that adds no text, since it brings a call's id or data, takes
+// none away from what it merges with.
+func TestAsyncEmptyDelta(t *testing.T) {
+	delta := func(id, name, args string) agentkernel.StreamEvent {
+		return agentkernel.StreamEvent{Type: agentkernel.StreamEventToolCallDelta, Key: "a", ID: id, Name: name, Delta: args}
+	}
+	says := tool("says", func(ctx context.Context) (agentkernel.ToolResult, error) {
+		for _, p := range []agentkernel.ProgressPayload{
+			{Kind: agentkernel.ProgressToolDelta, Text: "abc"}, {Kind: agentkernel.ProgressToolDelta, Data: json.RawMessage(`1`)},
+		} {
+			agentkernel.ReportProgress(ctx, p)
+			time.Sleep(time.Millisecond) // each is an event of its own
+		}
+		return agentkernel.TextResult("said"), nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		reply := agenttest.Text("so").Events(delta("", "", `{"a":1}`), delta("1", "", ""), delta("", "says", ""))
+		agent := watch(t, agentkernel.Config{Model: agenttest.Script(reply, agenttest.Text("ok")), Tools: []agentkernel.Tool{says}})
+		each, release := holdAt(agentkernel.EventAgentStart)
+		r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
+		_, err := agent.Run(t.Context(), "hi")
+		require.NoError(t, err)
+		release()
+		got := r.drain(t)
+		require.Equal(t, []string{`7 [0] "so" +0`, `10 [1] "{\"a\":1}" +2`, `1 tool_delta "abc" +1`, `22 [0] "ok" +0`}, updates(got))
+		require.JSONEq(t, `1`, string(ofType(got, agentkernel.EventToolExecUpdate)[0].Progress.Data))
+	})
+}
+
 // TestAsyncFailedAttempt: what it showed does not merge with what the next one shows.
 func TestAsyncFailedAttempt(t *testing.T) {
 	agent := watch(t, agentkernel.Config{
