@@ -68,7 +68,9 @@ func TestSubscriberThatFails(t *testing.T) {
 	for name, fail := range map[string]func(){"panic": func() { panic("oops") }, "goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := open(t, memoryStore(t), agenttest.Script(agenttest.Text("a")), session.Config{})
+				model := agenttest.Script(agenttest.Fail(kernelError(agentkernel.KindServer, true)), agenttest.Text("a"))
+				o := open(t, memoryStore(t), model, session.Config{Agent: agentkernel.Config{Retry: noJitter,
+					OnListenerPanic: func(any, []byte, agentkernel.Event) {}}}) // the kernel hears of who leaves its goroutine
 				o.Subscribe(func(ev session.SessionEvent) {
 					if ev.Type == session.EventError || ev.AgentEvent != nil && ev.AgentEvent.Type != agentkernel.EventMessageUpdate {
 						fail()
@@ -89,6 +91,10 @@ func TestSubscriberThatFails(t *testing.T) {
 				require.Len(t, failed, kernel, "one for each, and none for those about it")
 				require.Equal(t, "subscriber", failed[0].Error.Op)
 				require.Equal(t, []string{"user: hi", "assistant: a"}, texts(o.State().Messages))
+				require.Len(t, o.own(session.EventRetryStart, session.EventRetryEnd), 2, "the session does its work")
+				calls, err := o.Calls(t.Context())
+				require.NoError(t, err)
+				require.Len(t, calls, 2)
 			})
 		})
 	}

@@ -10,31 +10,23 @@ import (
 // listen is the session as the first listener of its agent.
 func (s *Session) listen(ev agentkernel.Event) {
 	defer s.feed.deliver()
+	own := ev.ParentRunID == "" // not of a run within a call, whose messages are none of the session's
+	place := 0
 	switch {
-	case ev.ParentRunID != "": // a run within a call: its messages are none of the session's
-		s.show(ev, 0)
-		s.observe(&ev)
-	case ev.Type == agentkernel.EventAgentEnd:
+	case own && ev.Type == agentkernel.EventAgentEnd:
 		s.observe(&ev)
 		s.finish(&ev)
 		s.show(ev, 0)
-	case ev.Type == agentkernel.EventMessageEnd:
+		return
+	case own && ev.Type == agentkernel.EventMessageEnd:
 		s.ended++
-		s.unread = append(s.unread, Ended{s.ended, ev.Message})
-		s.show(ev, s.ended)
-		s.observe(&ev)
-		if ev.Message.GetRole() == agentkernel.RoleAssistant {
-			s.endRetry(stopOf(ev.Message))
-			s.unlimitGoal()
-		}
-	case ev.Type == agentkernel.EventContext:
+		place = s.ended
+		s.unread = append(s.unread, Ended{place, ev.Message})
+	case own && ev.Type == agentkernel.EventContext:
 		s.rebase(ev)
-		s.show(ev, 0)
-	default:
-		s.show(ev, 0)
-		s.observe(&ev)
-		s.tellOf(&ev)
 	}
+	defer s.follow(&ev, own) // also where a subscriber leaves the goroutine
+	s.show(ev, place)
 }
 
 // show hands an event of the kernel to the subscribers.
@@ -42,9 +34,18 @@ func (s *Session) show(ev agentkernel.Event, place int) {
 	s.feed.bring(SessionEvent{Type: EventAgent, SessionID: s.ID(), AgentEvent: &ev, Place: place})
 }
 
-// tellOf adds what an event means for the session.
-func (s *Session) tellOf(ev *agentkernel.Event) {
+// follow does what an event that was shown means for the session.
+func (s *Session) follow(ev *agentkernel.Event, own bool) {
+	s.observe(ev)
+	if !own {
+		return
+	}
 	switch ev.Type {
+	case agentkernel.EventMessageEnd:
+		if ev.Message.GetRole() == agentkernel.RoleAssistant {
+			s.endRetry(stopOf(ev.Message))
+			s.unlimitGoal()
+		}
 	case agentkernel.EventRetry:
 		s.endRetry(ev.Err)
 		s.startRetry(*ev)

@@ -84,12 +84,12 @@ func dsn(path string, pragmas ...string) string {
 
 // prepare makes sure that the file is what its writers rely on.
 func (s *SQLite) prepare(ctx context.Context, mode string) error {
-	var got string
-	if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&got); err != nil {
+	got, synchronous, err := s.Durability(ctx)
+	if err != nil {
 		return err
 	}
-	if got != mode {
-		return fmt.Errorf("the journal mode is %q, not %q", got, mode)
+	if got != mode || synchronous != 2 {
+		return fmt.Errorf("the journal mode is %q, not %q, and synchronous is %d, not 2", got, mode, synchronous)
 	}
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		var version int
@@ -105,6 +105,14 @@ func (s *SQLite) prepare(ctx context.Context, mode string) error {
 		}
 		return fmt.Errorf("the file has version %d, this program knows %d", version, schemaVersion)
 	})
+}
+
+// Durability returns SQLite's journal mode and its setting synchronous, which is 2 for FULL.
+func (s *SQLite) Durability(ctx context.Context) (mode string, synchronous int, err error) {
+	err = errors.Join(
+		s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode),
+		s.db.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&synchronous))
+	return mode, synchronous, err
 }
 
 // Close closes the file.
@@ -222,7 +230,7 @@ func each(ctx context.Context, q querier, query, id string, fn func(text string)
 // Calls implements [Store].
 func (s *SQLite) Calls(ctx context.Context, id string) ([]ModelCall, error) {
 	var calls []ModelCall
-	err := each(ctx, s.db, `SELECT call FROM model_calls WHERE session = ? ORDER BY asked, turn, attempt`, id, func(text string) error {
+	err := each(ctx, s.db, `SELECT call FROM model_calls WHERE session = ? ORDER BY rowid`, id, func(text string) error {
 		var call ModelCall
 		err := json.Unmarshal([]byte(text), &call)
 		calls = append(calls, call)

@@ -22,7 +22,7 @@ type Store interface {
 	// the disk. The same change written twice is written once. Changes take effect in the
 	// order in which their writing began, and one whose ctx ended before that has none.
 	Write(ctx context.Context, id string, change Change) error
-	// Calls returns the model calls of a session in the order of their requests.
+	// Calls returns the model calls of a session in the order of their ends.
 	Calls(ctx context.Context, id string) ([]ModelCall, error)
 	// List returns the sessions, the last used first.
 	List(ctx context.Context) ([]Info, error)
