@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,14 @@ import (
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memoryStore(t)
+		var mu sync.Mutex // one that is left behind is not waited for
 		var called []string
 		release := make(chan struct{})
 		hook := func(name string, run func(ctx context.Context) error) session.Hook {
 			return session.Hook{Name: name, Run: func(ctx context.Context, end session.RunEnd) error {
+				mu.Lock()
 				called = append(called, name)
+				mu.Unlock()
 				require.Equal(t, "s", end.SessionID)
 				require.Equal(t, agentkernel.EndStop, end.Summary.EndReason)
 				require.Equal(t, 2, end.Last)

@@ -77,9 +77,10 @@ func (s *Session) remember() {
 	if len(s.unread) == 0 {
 		return
 	}
+	unread := s.unread // what an extractor that is left behind may go on reading
 	var found []Memory
 	err := s.guarded(func(ctx context.Context) (err error) {
-		found, err = s.cfg.Extractor.Extract(ctx, s.unread)
+		found, err = s.cfg.Extractor.Extract(ctx, unread)
 		return err
 	})
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *Session) remember() {
 		return
 	}
 	found = s.newMemories(found)
-	if !s.write(Change{Memory: found, MemoryAt: s.unread[len(s.unread)-1].Place}) {
+	if !s.write(Change{Memory: found, MemoryAt: unread[len(unread)-1].Place}) {
 		return
 	}
 	s.unread = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,7 @@ func TestMemory(t *testing.T) {
 // modelExtractor is an extractor that asks a model.
 type modelExtractor struct {
 	model agentkernel.ChatModel
+	mu    sync.Mutex
 	asked [][]int
 }
 
@@ -90,7 +92,9 @@ func (e *modelExtractor) Extract(ctx context.Context, messages []session.Ended) 
 	for _, m := range messages {
 		places = append(places, m.Place)
 	}
+	e.mu.Lock()
 	e.asked = append(e.asked, places)
+	e.mu.Unlock()
 	answer, err := agentkernel.Generate(ctx, e.model, agentkernel.ModelRequest{Messages: []agentkernel.Message{agentkernel.UserMessage("What is worth keeping?")}})
 	if err != nil {
 		return nil, err
