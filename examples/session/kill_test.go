@@ -74,7 +74,7 @@ func (p *process) wait(see func(session.SessionEvent)) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-const kills = 25
+const kills = 20
 
 // TestKill kills the program at random points of a run that streams and calls tools, and goes
 // on with it, until the run comes to its end. What was shown as ended is in the store and
@@ -101,7 +101,7 @@ func TestKill(t *testing.T) {
 	}
 	for over := true; killed < kills; {
 		p := start(t, endpoint.url, args(over)...)
-		over = !v.live(p, rng.IntN(40), time.Duration(rng.IntN(3000))*time.Microsecond)
+		over = !v.live(p, rng.IntN(30), time.Duration(rng.IntN(3000))*time.Microsecond)
 		if !over {
 			killed++
 		}

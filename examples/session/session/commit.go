@@ -24,7 +24,9 @@ func (s *Session) commit(ctx context.Context, m agentkernel.AgentMessage) error 
 	if name == "" && m.GetRole() == agentkernel.RoleUser {
 		change.Name = nameOf(m.TextContent())
 	}
-	if err := s.store.Write(ctx, id, change); err != nil {
+	// The kernel bounds a Commit only once the run was stopped.
+	err := s.guarded(ctx, func(ctx context.Context) error { return s.store.Write(ctx, id, change) })
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -156,6 +156,32 @@ func TestStoreThatHangs(t *testing.T) {
 	})
 }
 
+// TestStoreThatDoesNotAnswer: a store that hangs ends the run after Config.Timeout, although
+// nobody aborts it.
+func TestStoreThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := memoryStore(t)
+		hang := make(chan struct{})
+		store := &faulty{inner, func(ctx context.Context, c session.Change) error {
+			if c.Message != nil && c.Message.Seq == 3 {
+				<-hang
+				return context.Cause(ctx)
+			}
+			return nil
+		}}
+		model, cfg := talk()
+		cfg.Timeout = time.Minute
+		o := open(t, store, model, cfg)
+		began := time.Now()
+		err := o.prompt("hi")
+		require.ErrorIs(t, err, agentkernel.KindCommit)
+		require.ErrorContains(t, err, "within 1m0s")
+		require.Equal(t, time.Minute, time.Since(began))
+		require.Equal(t, conversation[:2], stored(t, inner, "s"))
+		close(hang)
+	})
+}
+
 // lateStore writes without heeding the context, and tells of the write that came late.
 type lateStore struct {
 	session.Store

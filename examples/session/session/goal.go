@@ -107,7 +107,7 @@ func (s *Session) unlimitGoal() {
 
 // changeGoal is updateGoal on the goroutine that delivers.
 func (s *Session) changeGoal(change func(Goal) (Goal, bool)) {
-	if err := s.guarded(func(ctx context.Context) error { return s.updateGoal(ctx, change) }); err != nil {
+	if err := s.guarded(context.Background(), func(ctx context.Context) error { return s.updateGoal(ctx, change) }); err != nil {
 		s.trouble("store", err)
 	}
 }

@@ -18,15 +18,15 @@ type Hook struct {
 
 func (s *Session) runHooks(end RunEnd) {
 	for _, h := range s.cfg.Hooks {
-		if err := s.guarded(func(ctx context.Context) error { return h.Run(ctx, end) }); err != nil {
+		if err := s.guarded(context.Background(), func(ctx context.Context) error { return h.Run(ctx, end) }); err != nil {
 			s.trouble("hook "+h.Name, err)
 		}
 	}
 }
 
 // guarded calls what others wrote, or what may hang, for [Config.Timeout] at most.
-func (s *Session) guarded(fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), s.cfg.Timeout,
+func (s *Session) guarded(ctx context.Context, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout,
 		fmt.Errorf("it did not come back within %v", s.cfg.Timeout))
 	defer cancel()
 	done := make(chan error, 1)

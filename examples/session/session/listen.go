@@ -86,7 +86,7 @@ func (s *Session) saveCalls(change Change) {
 
 // write stores change from the goroutine that delivers, and tells where that fails.
 func (s *Session) write(change Change) bool {
-	err := s.guarded(func(ctx context.Context) error { return s.store.Write(ctx, s.ID(), change) })
+	err := s.guarded(context.Background(), func(ctx context.Context) error { return s.store.Write(ctx, s.ID(), change) })
 	if err != nil {
 		s.trouble(opStore, err)
 	}

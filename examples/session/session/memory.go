@@ -79,7 +79,7 @@ func (s *Session) remember() {
 	}
 	unread := s.unread // what an extractor that is left behind may go on reading
 	var found []Memory
-	err := s.guarded(func(ctx context.Context) (err error) {
+	err := s.guarded(context.Background(), func(ctx context.Context) (err error) {
 		found, err = s.cfg.Extractor.Extract(ctx, unread)
 		return err
 	})

@@ -43,7 +43,7 @@ type Config struct {
 	Skills []Skill
 	// Hooks are called at the end of each run.
 	Hooks []Hook
-	// Timeout bounds each hook, each extraction, and each write that is not a Commit. Zero
+	// Timeout bounds each write to the store during a run, each extraction and each hook. Zero
 	// means 10 s.
 	Timeout time.Duration
 }
