@@ -100,11 +100,12 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 func wireText(m chatMessage) string {
-	text := m.Role + ":" + m.Content + ":" + m.ToolCallID
+	var text strings.Builder
+	text.WriteString(m.Role + ":" + m.Content + ":" + m.ToolCallID)
 	for _, call := range m.ToolCalls {
-		text += " " + call.ID
+		text.WriteString(" " + call.ID)
 	}
-	return text
+	return text.String()
 }
 
 // check proves that each request was a beginning of history, and counts the results of calls

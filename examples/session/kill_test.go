@@ -128,7 +128,7 @@ func TestKillWithinACall(t *testing.T) {
 	p := start(t, endpoint.url, append(args, "-prompt", "slow")...)
 	for running := false; !running; {
 		ev, ok := p.event()
-		require.True(t, ok, p.stderr.String())
+		require.True(t, ok, "the program ended")
 		v.see(ev)
 		running = ev.AgentEvent != nil && ev.AgentEvent.Type == agentkernel.EventToolExecStart
 	}
@@ -217,7 +217,7 @@ func TestInUseElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
 	p := start(t, endpoint.url, "-db", path, "-session", "one", "-json", "-prompt", "hold")
 	ev, ok := p.event()
-	require.True(t, ok, p.stderr.String())
+	require.True(t, ok, "the program ended")
 	require.Equal(t, "one", ev.SessionID)
 	got := runProgram(t.Context(), offline, "-db", path, "-session", "one", "-resume")
 	require.Equal(t, ran{exitFailed, "", got.stderr}, got)

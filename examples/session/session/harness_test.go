@@ -3,6 +3,8 @@ package session_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -94,20 +96,11 @@ func (o *opened) all() []session.SessionEvent {
 // own returns the session's own events of these types, all of its own where none is named.
 func (o *opened) own(types ...session.EventType) (found []session.SessionEvent) {
 	for _, ev := range o.all() {
-		if ev.Type != session.EventAgent && (len(types) == 0 || contains(types, ev.Type)) {
+		if ev.Type != session.EventAgent && (len(types) == 0 || slices.Contains(types, ev.Type)) {
 			found = append(found, ev)
 		}
 	}
 	return found
-}
-
-func contains[T comparable](list []T, x T) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
 }
 
 // order is the types of all events, the kernel's by their own names, without those of others.
@@ -116,7 +109,7 @@ func (o *opened) order(kernel ...agentkernel.EventType) (names []string) {
 		switch {
 		case ev.Type != session.EventAgent:
 			names = append(names, string(ev.Type))
-		case contains(kernel, ev.AgentEvent.Type):
+		case slices.Contains(kernel, ev.AgentEvent.Type):
 			names = append(names, string(ev.AgentEvent.Type))
 		}
 	}
@@ -170,13 +163,14 @@ func texts(messages []agentkernel.AgentMessage) (out []string) {
 }
 
 func text(m agentkernel.AgentMessage) string {
-	s := string(m.GetRole()) + ": " + m.TextContent()
+	var s strings.Builder
+	s.WriteString(string(m.GetRole()) + ": " + m.TextContent())
 	if own, ok := m.(agentkernel.Message); ok {
 		for _, call := range own.ToolCalls() {
-			s += call.Name + "(" + string(call.Args) + ")"
+			s.WriteString(call.Name + "(" + string(call.Args) + ")")
 		}
 	}
-	return s
+	return s.String()
 }
 
 // faulty is a store whose writes fail as fail says.

@@ -68,12 +68,13 @@ func TestMemory(t *testing.T) {
 				require.Equal(t, []string{"My name is Ada.", "I prefer tea."}, remembered(again))
 				for i, told := range []bool{false, true, true} {
 					req := model.Requests()[i]
-					system := req.System
+					var system strings.Builder
+					system.WriteString(req.System)
 					for _, b := range req.SystemBlocks {
-						system += b.Text
+						system.WriteString(b.Text)
 					}
-					require.True(t, strings.HasPrefix(system, "Be brief."))
-					require.Equal(t, told, strings.Contains(system, "- My name is Ada.\n- I prefer tea."), system)
+					require.True(t, strings.HasPrefix(system.String(), "Be brief."))
+					require.Equal(t, told, strings.Contains(system.String(), "- My name is Ada.\n- I prefer tea."), system.String())
 				}
 			})
 		})
