@@ -8,9 +8,12 @@ import (
 
 // ModelCall is one attempt of a model call. RunID, Turn and Attempt name it.
 type ModelCall struct {
-	RunID   string `json:"run_id"`
-	Turn    int    `json:"turn"`
-	Attempt int    `json:"attempt"`
+	RunID string `json:"run_id"`
+	// ParentRunID is the run whose call made this one, "" for a run of the session itself.
+	ParentRunID string `json:"parent_run_id,omitempty"`
+
+	Turn    int `json:"turn"`
+	Attempt int `json:"attempt"`
 	// Model is the one that answered, as it names itself; of an attempt without an answer, as
 	// the kernel names it in its Retry, and else the name of the session's model.
 	Model string    `json:"model"`
@@ -54,7 +57,8 @@ func (l *callLog) take(ev *agentkernel.Event, model string) {
 		if l.open == nil {
 			l.open = make(map[string]*openCall)
 		}
-		l.open[ev.RunID] = &openCall{ModelCall: ModelCall{RunID: ev.RunID, Turn: ev.Turn, Attempt: ev.Attempt, Model: model, Asked: ev.Time}}
+		l.open[ev.RunID] = &openCall{ModelCall: ModelCall{
+			RunID: ev.RunID, ParentRunID: ev.ParentRunID, Turn: ev.Turn, Attempt: ev.Attempt, Model: model, Asked: ev.Time}}
 		return
 	}
 	call := l.open[ev.RunID]

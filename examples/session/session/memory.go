@@ -110,6 +110,7 @@ func (s *Session) newMemories(found []Memory) []Memory {
 	for _, m := range found {
 		if m.Text != "" && !known[m.Text] {
 			known[m.Text] = true
+			m.Time = m.Time.UTC().Truncate(time.Microsecond) // as stores keep it
 			fresh = append(fresh, m)
 		}
 	}
@@ -132,12 +133,19 @@ func (s *Session) tellMemory() {
 			b.WriteString("\n- " + m.Text)
 		}
 	}
-	if blocks := s.cfg.Agent.SystemBlocks; blocks != nil {
-		if b.Len() > 0 {
-			blocks = append(blocks[:len(blocks):len(blocks)], agentkernel.SystemBlock{Text: b.String()})
-		}
-		_ = s.agent.SetSystemBlocks(blocks...) // fails never
-		return
+	told := b.String()
+	prompt, blocks := s.cfg.Agent.SystemPrompt, s.cfg.Agent.SystemBlocks
+	switch {
+	case blocks != nil && told != "":
+		blocks = append(blocks[:len(blocks):len(blocks)], agentkernel.SystemBlock{Text: told})
+	case prompt != "" && told != "":
+		prompt += "\n\n" + told
+	default:
+		prompt += told
 	}
-	_ = s.agent.SetSystemPrompt(strings.TrimSpace(s.cfg.Agent.SystemPrompt + "\n\n" + b.String()))
+	if blocks != nil {
+		_ = s.agent.SetSystemBlocks(blocks...) // neither fails ever
+	} else {
+		_ = s.agent.SetSystemPrompt(prompt)
+	}
 }

@@ -19,7 +19,7 @@ import (
 // TestRandomSessions: whatever fails, is aborted, switched or opened again, the store has the
 // messages that ended, each once and in their order, and a history that a provider accepts.
 func TestRandomSessions(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

@@ -143,3 +143,44 @@ func TestLatencyIsNotTheSubscribers(t *testing.T) {
 		require.Equal(t, session.Latency{FirstToken: time.Second, Stream: time.Second, Total: 2 * time.Second}, calls[0].Latency)
 	})
 }
+
+// TestRunWithinACall: the events of a sub-agent are shown, and its model calls recorded, but
+// its messages, retries and limits are none of the session's.
+func TestRunWithinACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		usage := agentkernel.Usage{Input: 1, Total: 1}
+		helper := agenttest.Script(agenttest.Text("half").Usage(usage).Fail(kernelError(agentkernel.KindServer, true)),
+			agenttest.Fail(kernelError(agentkernel.KindQuota, false)))
+		ask, err := agentkernel.AgentTool(agentkernel.AgentToolConfig{Name: "ask", Forward: agentkernel.ForwardEvents,
+			Agents: []agentkernel.SubAgent{{Name: "helper", Config: agentkernel.Config{Model: helper, Retry: noJitter}}}})
+		require.NoError(t, err)
+		store := memoryStore(t)
+		model := agenttest.Script(agenttest.Call("1", "ask", `{"mode":"single","tasks":[{"agent":"helper","prompt":"my name is Bob"}]}`), agenttest.Text("ok"))
+		o := open(t, store, model, session.Config{ID: "s", Agent: agentkernel.Config{Tools: []agentkernel.Tool{ask}}})
+		require.NoError(t, o.SetGoal(t.Context(), "ship it"))
+		require.NoError(t, o.prompt("hi"))
+		within := 0
+		for _, ev := range o.all() {
+			if ev.AgentEvent != nil && ev.AgentEvent.ParentRunID != "" {
+				within++
+				require.Zero(t, ev.Place)
+			}
+		}
+		require.Greater(t, within, 5)
+		require.Equal(t, []string{"goal_updated"}, o.order())
+		require.Empty(t, o.Memory())
+		require.Equal(t, texts(o.State().Messages), stored(t, store, "s"))
+		require.Len(t, o.State().Messages, 4)
+		calls, err := o.Calls(t.Context())
+		require.NoError(t, err)
+		require.Len(t, calls, 4)
+		var parents []bool
+		for _, c := range calls {
+			parents = append(parents, c.ParentRunID != "")
+		}
+		require.Equal(t, []bool{false, true, true, false}, parents)
+		saved, err := store.Load(t.Context(), "s")
+		require.NoError(t, err)
+		require.Equal(t, o.State().DiscardedUsage, saved.Discarded)
+	})
+}

@@ -281,10 +281,11 @@ func (s *Session) Abort(cause error) { s.agent.Abort(cause) }
 // started any more. Abort first where the run should not come to its end. When ctx ends
 // before that its cause is returned, and the session is open still.
 func (s *Session) Close(ctx context.Context) error {
-	if _, err := s.agent.HoldRuns(ctx); err != nil {
+	release, err := s.agent.HoldRuns(ctx)
+	if err != nil {
 		return err
 	}
-	return s.exclusively(ctx, func() error {
+	err = s.exclusively(ctx, func() error {
 		s.mu.Lock()
 		closed, unlock := s.closed, s.unlock
 		s.closed = true
@@ -294,4 +295,8 @@ func (s *Session) Close(ctx context.Context) error {
 		}
 		return unlock()
 	})
+	if !s.isClosed() {
+		release()
+	}
+	return err
 }

@@ -87,7 +87,7 @@ func (w *writer) records(c Change) {
 	for _, call := range c.Calls {
 		w.exec(`INSERT INTO model_calls (session, run, turn, attempt, asked, failed, call) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET failed = excluded.failed, call = excluded.call`,
-			w.session, call.RunID, call.Turn, call.Attempt, call.Asked.UnixMicro(), call.Error != nil, w.json(call))
+			w.session, call.RunID, call.Turn, call.Attempt, call.Asked.UnixMicro(), call.Error != nil && call.ParentRunID == "", w.json(call))
 	}
 	for _, m := range c.Memory {
 		w.exec(`INSERT INTO memories (session, text, place, found) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,

@@ -48,7 +48,7 @@ type Saved struct {
 	// Log is what the history is a fold of: a MessageEnd for each ended message, its Seq being
 	// its place, and a Context for each replacement, with the Seq of the message before it.
 	Log []agentkernel.Event
-	// Discarded is the usage of attempts that failed.
+	// Discarded is the usage of the attempts that failed in runs of the session itself.
 	Discarded agentkernel.Usage
 	Memory    []Memory
 	// MemoryAt is the place up to which messages were looked through for memories.
