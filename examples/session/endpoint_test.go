@@ -38,7 +38,10 @@ type chatMessage struct {
 func newEndpoint(t *testing.T) *endpoint {
 	e := &endpoint{t: t, arrived: func() {}}
 	server := httptest.NewServer(http.HandlerFunc(e.answer))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
 	e.url = server.URL + "/v1"
 	return e
 }

@@ -125,7 +125,8 @@ func TestBaselineThatIsNotStored(t *testing.T) {
 		synctest.Wait()
 		model.Release()
 		require.ErrorIs(t, ended(run), agentkernel.KindCommit)
-		require.Len(t, o.own(session.EventError), 2)
+		require.Equal(t, []string{"auto_compaction_start", "auto_compaction_end", "context", "session_error", "error", "session_error"},
+			o.order(agentkernel.EventContext, agentkernel.EventError))
 		o.close()
 		again := open(t, inner, model, session.Config{ID: "s"})
 		require.Equal(t, []string{"user: " + long, "assistant: " + long, "user: more"}, texts(again.State().Messages))

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -23,7 +24,9 @@ func (s *Session) listen(ev agentkernel.Event) {
 		place = s.ended
 		s.unread = append(s.unread, Ended{place, ev.Message})
 	case own && ev.Type == agentkernel.EventContext:
-		s.rebase(ev)
+		if err := s.rebase(ev); err != nil {
+			defer s.trouble(opStore, err)
+		}
 	}
 	defer s.follow(&ev, own) // also where a subscriber leaves the goroutine
 	s.show(ev, place)
@@ -86,26 +89,32 @@ func (s *Session) saveCalls(change Change) {
 
 // write stores change from the goroutine that delivers, and tells where that fails.
 func (s *Session) write(change Change) bool {
-	err := s.guarded(context.Background(), func(ctx context.Context) error { return s.store.Write(ctx, s.ID(), change) })
+	err := s.tryWrite(change)
 	if err != nil {
 		s.trouble(opStore, err)
 	}
 	return err == nil
 }
 
+// tryWrite is write without telling.
+func (s *Session) tryWrite(change Change) error {
+	return s.guarded(context.Background(), func(ctx context.Context) error { return s.store.Write(ctx, s.ID(), change) })
+}
+
 // rebase stores a baseline that the compactor made. One that the session itself gave the agent
 // is in the store already.
-func (s *Session) rebase(ev agentkernel.Event) {
+func (s *Session) rebase(ev agentkernel.Event) error {
 	switch ev.Context.Reason {
 	case agentkernel.ContextProjected, agentkernel.ContextRecovered, agentkernel.ContextCompacted:
 		ev.RunID, ev.Seq = s.ID(), uint64(s.ended)
-		s.write(Change{Baseline: &ev})
+		return s.tryWrite(Change{Baseline: &ev})
 	}
+	return nil
 }
 
 // finish does what a run's end asks for, before anyone sees it.
 func (s *Session) finish(ev *agentkernel.Event) {
-	s.endRetry(cmpErr(ev.Err, errNoAnswer))
+	s.endRetry(cmp.Or(ev.Err, errNoAnswer))
 	end := RunEnd{SessionID: s.ID(), RunID: ev.RunID, Last: s.ended, Summary: *ev.Summary, Error: failure("run", ev.Err), Time: ev.Time}
 	s.saveCalls(Change{Run: &end}) // the flush: all that is not stored yet, at once
 	s.limitGoal(ev.Err)
@@ -119,10 +128,3 @@ func (s *Session) finish(ev *agentkernel.Event) {
 
 // errNoAnswer closes a retry whose run ended without an error and without an answer.
 var errNoAnswer = errors.New("the run ended before an answer came")
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
-}
