@@ -74,7 +74,7 @@ func (p *process) wait(see func(session.SessionEvent)) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-const kills = 20
+const kills = 25
 
 // TestKill kills the program at random points of a run that streams and calls tools, and goes
 // on with it, until the run comes to its end. What was shown as ended is in the store and
