@@ -51,9 +51,10 @@ type Config struct {
 	StopGuard func(ctx context.Context, req StopRequest) (StopDecision, error)
 	// Commit is told each message before it ends, once and in the order of the history: a
 	// whole message before its MessageStart, an assistant's before its MessageEnd and before
-	// any of its calls starts. Its error, or its staying away, ends the run with kind
-	// "commit": that message is not ended, and calls without a committed result stay open
-	// for the next run. Its context outlives an abort by twice StopTimeout.
+	// any of its calls starts. A run that goes on waits for it as long as it takes. Its error
+	// ends the run with kind "commit", and so does its staying away for twice StopTimeout after
+	// the run was stopped, when its context ends: that message is not ended, and calls without
+	// a committed result stay open for the next run.
 	Commit func(ctx context.Context, m AgentMessage) error
 
 	// RunTimeout bounds a run; it ends with kind "timeout". Zero or negative is no bound.
