@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
-	"runtime/debug"
 	"unsafe"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -39,8 +38,6 @@ func (f footprint) per(before footprint, n int) footprint {
 
 // memoryFigures holds many agents at once, idle and in flight, and one with a long history.
 func memoryFigures(b *bench, _ results) ([]figure, error) {
-	// A collection gives unused stacks back: what it would shrink later counts now.
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	model := &held{show: 4, shown: make(chan struct{}, manyAgents), release: make(chan struct{})}
 	agents := make([]*agentkernel.Agent, manyAgents)
 	runs := make([]*agentkernel.Run, manyAgents)

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/openai"
 )
 
 // fantasyLibrary is charm.land/fantasy: Agent.Stream with callbacks, which are its way to see
@@ -24,17 +22,7 @@ func fantasyLibrary() Library {
 		Turns: func(turns, calls int) Run {
 			return fantasyRun(&fantasySource{calls: callIDs(turns, calls)})
 		},
-		Wire: func(url string, client *http.Client) Run {
-			provider, err := openai.New(openai.WithBaseURL(url), openai.WithAPIKey("none"), openai.WithHTTPClient(client))
-			if err != nil {
-				return failed(err)
-			}
-			m, err := provider.LanguageModel(context.Background(), wireModel)
-			if err != nil {
-				return failed(err)
-			}
-			return fantasyOf(m, new(fantasySource))
-		},
+		Wire: fantasyWire(),
 	}
 }
 
