@@ -12,7 +12,7 @@ import (
 type item struct {
 	message agentkernel.AgentMessage
 	delta   string
-	rest    [sizeOfEvent - unsafe.Sizeof(agentkernel.AgentMessage(nil)) - unsafe.Sizeof("")]byte
+	_       [sizeOfEvent - unsafe.Sizeof(agentkernel.AgentMessage(nil)) - unsafe.Sizeof("")]byte
 }
 
 const floorBuffer = 128
@@ -64,22 +64,26 @@ func floorAppend(n int) program {
 
 // floorCallback calls a function with each of n deltas.
 func floorCallback(n int) program {
-	var done Done
-	var callback func(string)
-	callback = func(delta string) {
-		done.Deltas++
-		done.Bytes += len(delta)
-	}
 	run := func(context.Context) (Done, error) {
-		done = Done{Turns: 1}
-		for range n {
-			callback(deltaText)
-		}
+		done := Done{Turns: 1}
+		each(n, func(delta string) {
+			done.Deltas++
+			done.Bytes += len(delta)
+		})
 		return done, nil
 	}
 	want := textDone(n, deltaText)
 	want.Text = ""
 	return program{name: "callback", units: n, run: run, want: want}
+}
+
+// each calls fn n times. It is a function of its own so that the call stays one.
+//
+//go:noinline
+func each(n int, fn func(string)) {
+	for range n {
+		fn(deltaText)
+	}
 }
 
 func floorRaces(*bench) []race {

@@ -94,6 +94,8 @@ func format(v float64) string {
 		return "-"
 	case math.Abs(v) >= 100 || v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
+	case math.Abs(v) < 1:
+		return fmt.Sprintf("%.3f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
 }
