@@ -4,7 +4,7 @@ import "testing"
 
 // BenchmarkPrograms runs each program by itself, for profiles:
 //
-//	go test -run '^$' -bench 'Programs/text/text10000/agent$' -cpuprofile cpu.prof
+//	go test -run '^$' -bench 'Programs/text/text10000$/agent$' -cpuprofile cpu.prof
 func BenchmarkPrograms(b *testing.B) {
 	all := newBench(b)
 	all.quick = false

@@ -10,7 +10,7 @@ import (
 	"github.com/agentkernel-go/agentkernel"
 )
 
-const stateCalls = 50_000 // of State in one run
+const stateCalls = 500_000 // of State in one run
 
 // streaming is a model that streams until its context ends. It waits where hold is set.
 type streaming struct {
