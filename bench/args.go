@@ -4,12 +4,13 @@ const argsDeltas = 10_000
 
 // argsRaces is one call whose arguments come in small pieces, and a text of as many deltas of
 // the same size.
-func argsRaces(*bench) []race {
+func argsRaces(b *bench) []race {
+	n := b.size(argsDeltas)
 	r := race{name: "args", programs: []program{
-		{name: "text", units: argsDeltas, run: ours().Text(argsDeltas, deltaArgs), want: textDone(argsDeltas, deltaArgs)},
+		{name: "text", units: n, run: ours().Text(n, deltaArgs), want: textDone(n, deltaArgs)},
 	}}
 	for _, lib := range libraries() {
-		r.programs = append(r.programs, program{name: lib.Name, units: argsDeltas, run: lib.Args(argPieces(argsDeltas)), want: argsDone(argsDeltas)})
+		r.programs = append(r.programs, program{name: lib.Name, units: n, run: lib.Args(argPieces(n)), want: argsDone(n)})
 	}
 	return []race{r}
 }

@@ -7,7 +7,6 @@ import "testing"
 //	go test -run '^$' -bench 'Programs/text/text10000$/agent$' -cpuprofile cpu.prof
 func BenchmarkPrograms(b *testing.B) {
 	all := newBench(b)
-	all.quick = false
 	for _, g := range groups {
 		for _, r := range g.races(all) {
 			for _, p := range r.programs {

@@ -16,11 +16,13 @@ var blockCounts = []int{20, 200}
 
 // blocksRaces is messages of many blocks, thinking and text in turn, each beside one block of
 // as many deltas.
-func blocksRaces(*bench) []race {
+func blocksRaces(b *bench) []race {
 	var races []race
 	for _, blocks := range blockCounts {
+		name := fmt.Sprint("blocks", blocks)
+		blocks = b.size(blocks)
 		n := blocks * blockDeltas
-		races = append(races, race{name: fmt.Sprint("blocks", blocks), programs: []program{
+		races = append(races, race{name: name, programs: []program{
 			textProgram("one", n, ours().Text(n, deltaText)),
 			{name: "many", units: n, run: blocksRun(blocks), want: blocksDone(blocks)},
 		}})

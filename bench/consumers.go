@@ -82,8 +82,9 @@ func encoding(name string, n int, begin func() (code func(i int) (agentkernel.Ev
 }
 
 // encodings are the two forms of the wire, and the way back of the one that is linear.
-func encodings() ([]program, error) {
-	events, few := recorded(consumerDeltas), recorded(wholeDeltas)
+func encodings(b *bench) ([]program, error) {
+	n, wholeN := b.size(consumerDeltas), b.size(wholeDeltas)
+	events, few := recorded(n), recorded(wholeN)
 	lines := make([][]byte, len(events))
 	var enc agentkernel.Encoder
 	for i, ev := range events {
@@ -94,18 +95,18 @@ func encodings() ([]program, error) {
 		lines[i] = line
 	}
 	return []program{
-		encoding("encode_delta", consumerDeltas, func() func(int) (agentkernel.Event, error) {
+		encoding("encode_delta", n, func() func(int) (agentkernel.Event, error) {
 			var enc agentkernel.Encoder
 			return func(i int) (agentkernel.Event, error) {
 				_, err := enc.Encode(events[i])
 				return events[i], err
 			}
 		}, len(events)),
-		encoding("decode_delta", consumerDeltas, func() func(int) (agentkernel.Event, error) {
+		encoding("decode_delta", n, func() func(int) (agentkernel.Event, error) {
 			var dec agentkernel.Decoder
 			return func(i int) (agentkernel.Event, error) { return dec.Decode(lines[i]) }
 		}, len(lines)),
-		encoding("encode_whole", wholeDeltas, func() func(int) (agentkernel.Event, error) {
+		encoding("encode_whole", wholeN, func() func(int) (agentkernel.Event, error) {
 			return func(i int) (agentkernel.Event, error) {
 				_, err := json.Marshal(few[i])
 				return few[i], err
@@ -114,9 +115,9 @@ func encodings() ([]program, error) {
 	}, nil
 }
 
-func consumersRaces(*bench) []race {
-	n := consumerDeltas
-	programs, err := encodings()
+func consumersRaces(b *bench) []race {
+	n := b.size(consumerDeltas)
+	programs, err := encodings(b)
 	if err != nil {
 		programs = []program{{name: "encodings", units: 1, run: failed(err)}}
 	}

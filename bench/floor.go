@@ -86,8 +86,8 @@ func each(n int, fn func(string)) {
 	}
 }
 
-func floorRaces(*bench) []race {
-	const n = 10_000
+func floorRaces(b *bench) []race {
+	n := b.size(10_000)
 	return []race{{name: "floor", programs: []program{floorChannel(n), floorAppend(n), floorCallback(n)}}}
 }
 

@@ -7,10 +7,11 @@ var listenerCounts = []int{1, 10, 100}
 
 const listenerDeltas = 10_000
 
-func listenersRaces(*bench) []race {
+func listenersRaces(b *bench) []race {
+	deltas := b.size(listenerDeltas)
 	r := race{name: "listeners"}
 	for _, n := range listenerCounts {
-		r.programs = append(r.programs, textProgram(fmt.Sprint(n), listenerDeltas, agentRun(&source{text: deltaText, n: listenerDeltas}, n)))
+		r.programs = append(r.programs, textProgram(fmt.Sprint(n), deltas, agentRun(&source{text: deltaText, n: deltas}, n)))
 	}
 	return []race{r}
 }

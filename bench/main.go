@@ -42,8 +42,18 @@ func noRaces(*bench) []race { return nil }
 type bench struct {
 	effort
 	ctx context.Context
+	// small makes every workload a twentieth of its size, for tests.
+	small bool
 	// closers end what the workloads began. They are called in the end.
 	closers []func()
+}
+
+// size is how large a workload of nominally n is. The names of programs tell n.
+func (b *bench) size(n int) int {
+	if b.small {
+		return max(n/20, 2)
+	}
+	return n
 }
 
 func (b *bench) close() {

@@ -13,20 +13,20 @@ var textSizes = []int{1_000, 10_000, 100_000}
 func textRaces(b *bench) []race {
 	var races []race
 	for _, n := range textSizes {
-		r := race{name: fmt.Sprintf("text%d", n), programs: kernelText(n)}
+		r := race{name: fmt.Sprintf("text%d", n), programs: kernelText(b.size(n))}
 		for _, lib := range libraries()[1:] {
 			if lib.Name == "fantasy" && n == 100_000 && b.quick {
 				continue // a single run takes seconds
 			}
-			r.programs = append(r.programs, textProgram(lib.Name, n, lib.Text(n, deltaText)))
+			r.programs = append(r.programs, textProgram(lib.Name, b.size(n), lib.Text(b.size(n), deltaText)))
 		}
 		races = append(races, r)
 	}
 	races[1].programs = append(races[1].programs,
-		textProgram("eino128_reused", 10_000, einoLibrary("", 128, reused).Text(10_000, deltaText)))
+		textProgram("eino128_reused", b.size(10_000), einoLibrary("", 128, reused).Text(b.size(10_000), deltaText)))
 	return append(races, race{name: "growth", programs: []program{
-		textProgram("1k", 1_000, ours().Text(1_000, deltaText)),
-		textProgram("100k", 100_000, ours().Text(100_000, deltaText)),
+		textProgram("1k", b.size(1_000), ours().Text(b.size(1_000), deltaText)),
+		textProgram("100k", b.size(100_000), ours().Text(b.size(100_000), deltaText)),
 	}})
 }
 

@@ -6,17 +6,17 @@ import "fmt"
 var turnCounts = []int{10, 100, 1_000}
 
 // turnsRaces is runs of turns with calls of a tool that does nothing.
-func turnsRaces(*bench) []race {
+func turnsRaces(b *bench) []race {
 	growth := race{name: "turns"}
 	for _, n := range turnCounts {
-		growth.programs = append(growth.programs, turnsProgram(fmt.Sprint(n), ours(), n, 1))
+		growth.programs = append(growth.programs, turnsProgram(fmt.Sprint(n), ours(), b.size(n), 1))
 	}
 	peers, wide := race{name: "turns100"}, race{name: "turns10x10"}
 	for _, lib := range libraries() {
 		if lib.Name == "eino1" { // its turns are those of the other pipe
 			continue
 		}
-		peers.programs = append(peers.programs, turnsProgram(lib.Name, lib, 100, 1))
+		peers.programs = append(peers.programs, turnsProgram(lib.Name, lib, b.size(100), 1))
 		wide.programs = append(wide.programs, turnsProgram(lib.Name, lib, 10, 10))
 	}
 	return []race{growth, peers, wide}

@@ -24,9 +24,9 @@ const (
 func wireDelta(i int) string { return fmt.Sprintf(" w%03d", i%1000) }
 
 // wireBody is a stream of chunks as the larger endpoints send them, and the text in it.
-func wireBody() (body []byte, text string) {
+func wireBody(chunks int) (body []byte, text string) {
 	var b, t strings.Builder
-	for i := range wireChunks {
+	for i := range chunks {
 		fmt.Fprintf(&b, `data: {"id":"chatcmpl-0123456789abcdefghijklmnopqrs","object":"chat.completion.chunk","created":1700000000,"model":"m-test","service_tier":"default","system_fingerprint":"fp_0123456789","choices":[{"index":0,"delta":{"content":"%s"},"logprobs":null,"finish_reason":null}],"usage":null}`+"\n\n", wireDelta(i))
 		t.WriteString(wireDelta(i))
 	}
@@ -56,21 +56,22 @@ func (b *bench) serve(body []byte) *httptest.Server {
 
 // wireRaces is one stream from one server through everything that reads such streams.
 func wireRaces(b *bench) []race {
-	body, text := wireBody()
+	n := b.size(wireChunks)
+	body, text := wireBody(n)
 	s := b.serve(body)
-	whole := Done{Deltas: wireChunks, Bytes: len(text), Turns: 1, Text: text}
+	whole := Done{Deltas: n, Bytes: len(text), Turns: 1, Text: text}
 	bare := whole
 	bare.Text = ""
 	r := race{name: "wire"}
 	for _, lib := range libraries() {
 		if lib.Wire != nil {
-			r.programs = append(r.programs, program{lib.Name, wireChunks, lib.Wire(s.URL, s.Client()), whole})
+			r.programs = append(r.programs, program{lib.Name, n, lib.Wire(s.URL, s.Client()), whole})
 		}
 	}
 	r.programs = append(r.programs,
-		program{"goopenai", wireChunks, goOpenAIRun(s), bare},
-		program{"goopenai_raw", wireChunks, goOpenAIRawRun(s), Done{Deltas: wireChunks, Bytes: rawBytes(body), Turns: 1}},
-		program{"openaigo", wireChunks, openAIGoRun(s), bare},
+		program{"goopenai", n, goOpenAIRun(s), bare},
+		program{"goopenai_raw", n, goOpenAIRawRun(s), Done{Deltas: n, Bytes: rawBytes(body), Turns: 1}},
+		program{"openaigo", n, openAIGoRun(s), bare},
 	)
 	return []race{r}
 }
