@@ -152,7 +152,7 @@ func addedBy(ev *Event) (text string, ok bool) {
 	switch {
 	case ev.Type == EventMessageUpdate:
 		return ev.Delta, true
-	case ev.Progress.Kind.addsUp():
+	case ev.Progress.Kind.AddsUp():
 		return ev.Progress.Text, true
 	}
 	return "", false

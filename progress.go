@@ -30,7 +30,9 @@ const (
 	ProgressGate    ProgressKind = "gate"
 )
 
-func (k ProgressKind) addsUp() bool { return k == ProgressToolDelta || k == ProgressThinking }
+// AddsUp tells whether the texts of two reports of the kind, one after the other, come to one
+// text. Of the other kinds the newest report holds.
+func (k ProgressKind) AddsUp() bool { return k == ProgressToolDelta || k == ProgressThinking }
 
 // ProgressPayload is one report of a running call.
 type ProgressPayload struct {
@@ -127,7 +129,7 @@ func (m *mailbox) put(ctx context.Context, p ProgressPayload) {
 }
 
 func (m *mailbox) full(p ProgressPayload) bool {
-	return len(m.waiting) >= mailboxKinds && m.same(p) < 0 || p.Kind.addsUp() && m.text >= mailboxText
+	return len(m.waiting) >= mailboxKinds && m.same(p) < 0 || p.Kind.AddsUp() && m.text >= mailboxText
 }
 
 // same finds the waiting report that p can be merged with.
@@ -139,7 +141,7 @@ func (m *mailbox) same(p ProgressPayload) int {
 
 func (m *mailbox) merge(p ProgressPayload) {
 	u := callUpdate{kind: ToolExecUpdateProgress, payload: p, args: m.args}
-	if p.Kind.addsUp() {
+	if p.Kind.AddsUp() {
 		m.text += len(p.Text)
 		u.text = new(textbuf.Buffer)
 	}

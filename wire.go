@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -18,13 +17,6 @@ const WireVersion = 1
 // with the run id, seq, time and turn of the event before it, and [Decoder.State] is the
 // state that it carries. [Reduce] passes it over.
 const EventSnapshot EventType = "snapshot"
-
-// eventTypes are the types that this version knows.
-var eventTypes = []EventType{
-	EventAgentStart, EventAgentEnd, EventTurnStart, EventModelRequest, EventMessageStart,
-	EventMessageUpdate, EventMessageEnd, EventMessageDiscard, EventToolExecStart,
-	EventToolExecUpdate, EventToolExecEnd, EventModelResponse, EventRetry, EventContext, EventError,
-}
 
 // eventWire is an Event as JSON, in both encodings. docs/event.schema.json describes it.
 type eventWire struct {
@@ -154,8 +146,9 @@ func parseWire(data []byte) (*eventWire, error) {
 	return w, nil
 }
 
-// ofWire tells whether this version knows records of that type.
-func ofWire(t EventType) bool { return t == EventSnapshot || slices.Contains(eventTypes, t) }
+// ofWire tells whether this version knows records of that type: a snapshot, and the event types
+// that have a payload, which is all.
+func ofWire(t EventType) bool { return t == EventSnapshot || payloadKinds[t] != nil }
 
 // parseUnknown reads the head of a record of a newer version, which may use other names as
 // it likes.

@@ -51,7 +51,7 @@ func join(records []Record) (rec Record, n int) {
 	}
 	if sum.Progress == nil {
 		sum.Delta = all.String()
-	} else if addsUp(sum.Progress.Kind) {
+	} else if sum.Progress.Kind.AddsUp() {
 		joined := *sum.Progress // which others read
 		joined.Text = all.String()
 		sum.Progress = &joined
@@ -106,8 +106,4 @@ func deltaText(ev *agentkernel.Event) string {
 		return ev.Progress.Text
 	}
 	return ev.Delta
-}
-
-func addsUp(kind agentkernel.ProgressKind) bool {
-	return kind == agentkernel.ProgressToolDelta || kind == agentkernel.ProgressThinking
 }
