@@ -12,7 +12,8 @@ import (
 //   - model_response carries no message, which is the last one of the model that ended, and
 //     its results as the ids of calls that ended before;
 //   - agent_end carries the number of messages that ended in the run;
-//   - model_request is as in the whole form.
+//   - model_request carries the names of the tools, and neither their schemas nor the system
+//     prompt.
 //
 // Where a reader of everything that the Encoder wrote could not know better (a run whose
 // beginning the Encoder did not see, a message that changed beside its growth), the event is
@@ -57,6 +58,8 @@ func (e *Encoder) State() AgentState { return e.stream.state }
 // shorten replaces by references what a reader knows.
 func (r *wireRun) shorten(w *eventWire, ev *Event) {
 	switch ev.Type {
+	case EventModelRequest:
+		w.Request.short()
 	case EventMessageUpdate:
 		if m, ok := ownMessage(ev.Message); ok && r.open.fits(ev, &m) {
 			w.Message = nil

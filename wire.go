@@ -66,8 +66,8 @@ type eventWire struct {
 //
 // Names are snake_case; durations are decimal numbers of milliseconds, exact to the
 // nanosecond, in fields that end in _ms; errors are flattened to kind, op, message,
-// retryable, retry_after_ms and status. Of Request only the parameters, the names of the tools
-// and the number of messages are written. What encoding/json cannot write of Details,
+// retryable, retry_after_ms and status. Request is written with its system prompt, tools and
+// parameters; its messages are counted. What encoding/json cannot write of Details,
 // Metadata and a harness's message is left out. An event of type [EventSnapshot] is an error:
 // it does not have the state.
 func (ev Event) MarshalJSON() ([]byte, error) {

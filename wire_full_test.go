@@ -31,9 +31,10 @@ func fill(t testing.TB, v reflect.Value) {
 		*p = &agentkernel.Error{Kind: agentkernel.KindRateLimit, Op: "model", Status: 429, Retryable: true,
 			RetryAfter: 1500 * time.Microsecond, Err: errors.New("slow down")}
 		return
-	case **agentkernel.ModelRequest: // what of it goes on the wire
-		*p = &agentkernel.ModelRequest{Messages: make([]agentkernel.Message, 2), Tools: []agentkernel.ToolSpec{{Name: "t"}},
-			ThinkingLevel: "high", Temperature: new(0.5), CacheKey: "k", CacheBreakpoints: []int{1}}
+	case **agentkernel.ModelRequest: // whose messages are counted
+		*p = new(agentkernel.ModelRequest)
+		fill(t, reflect.ValueOf(*p).Elem())
+		(*p).Messages = make([]agentkernel.Message, 2)
 		return
 	case *any:
 		*p = json.RawMessage(`{"d":1}`)

@@ -103,42 +103,80 @@ func (w *wireRetry) info() *RetryInfo {
 		Err: w.Err.err(), Model: w.Model, NextModel: w.NextModel}
 }
 
-// wireRequest is what of a ModelRequest goes on the wire.
+// wireRequest is what of a ModelRequest goes on the wire: all but the messages, which are
+// counted. System, SystemBlocks and ToolSpecs are of the whole form only.
 type wireRequest struct {
+	System           string        `json:"system,omitempty"`
+	SystemBlocks     []SystemBlock `json:"system_blocks,omitempty"`
 	Messages         int           `json:"messages"`
 	Tools            []string      `json:"tools,omitempty"`
+	ToolSpecs        []wireTool    `json:"tool_specs,omitempty"`
 	ThinkingLevel    ThinkingLevel `json:"thinking_level,omitempty"`
 	Temperature      *float64      `json:"temperature,omitempty"`
 	CacheKey         string        `json:"cache_key,omitempty"`
 	CacheBreakpoints []int         `json:"cache_breakpoints,omitempty"`
 }
 
+// wireTool is a ToolSpec as JSON.
+type wireTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      bool            `json:"strict,omitempty"`
+}
+
+// MarshalJSON leaves out a schema with which the record could not be written, or not be read.
+func (w wireTool) MarshalJSON() ([]byte, error) {
+	type plainTool wireTool
+	if !json.Valid(w.Schema) || tooDeep(string(w.Schema)) {
+		w.Schema = nil
+	}
+	return marshalPlain(plainTool(w))
+}
+
 func requestToWire(r *ModelRequest) *wireRequest {
 	if r == nil {
 		return nil
 	}
-	w := &wireRequest{Messages: len(r.Messages), ThinkingLevel: r.ThinkingLevel, Temperature: r.Temperature,
-		CacheKey: r.CacheKey, CacheBreakpoints: r.CacheBreakpoints}
+	w := &wireRequest{System: r.System, SystemBlocks: r.SystemBlocks, Messages: len(r.Messages),
+		ThinkingLevel: r.ThinkingLevel, Temperature: r.Temperature, CacheKey: r.CacheKey, CacheBreakpoints: r.CacheBreakpoints}
 	for _, tool := range r.Tools {
 		w.Tools = append(w.Tools, tool.Name)
+		w.ToolSpecs = append(w.ToolSpecs, wireTool(tool))
 	}
 	return w
 }
 
-// maxCounted bounds the zero messages that stand for a number on the wire.
+// short is w in the delta-only form. It changes w.
+func (w *wireRequest) short() {
+	if w == nil {
+		return
+	}
+	w.System, w.SystemBlocks, w.ToolSpecs = "", nil, nil
+}
+
+// maxCounted bounds the zero messages that stand for a number on the wire. They are shared.
 const maxCounted = 1 << 12
+
+var counted [maxCounted]Message
 
 func (w *wireRequest) request() *ModelRequest {
 	if w == nil {
 		return nil
 	}
-	r := &ModelRequest{ThinkingLevel: w.ThinkingLevel, Temperature: w.Temperature,
+	r := &ModelRequest{System: w.System, SystemBlocks: w.SystemBlocks,
+		ThinkingLevel: w.ThinkingLevel, Temperature: w.Temperature,
 		CacheKey: w.CacheKey, CacheBreakpoints: w.CacheBreakpoints}
 	if n := min(w.Messages, maxCounted); n > 0 {
-		r.Messages = make([]Message, n)
+		r.Messages = counted[:n:n]
 	}
-	for _, name := range w.Tools {
-		r.Tools = append(r.Tools, ToolSpec{Name: name})
+	for _, tool := range w.ToolSpecs {
+		r.Tools = append(r.Tools, ToolSpec(tool))
+	}
+	if r.Tools == nil {
+		for _, name := range w.Tools {
+			r.Tools = append(r.Tools, ToolSpec{Name: name})
+		}
 	}
 	return r
 }

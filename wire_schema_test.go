@@ -120,6 +120,7 @@ func TestWireSchemaNames(t *testing.T) {
 		"message": reflect.TypeFor[agentkernel.Message](), "block": reflect.TypeFor[agentkernel.ContentBlock](),
 		"tool_call": reflect.TypeFor[agentkernel.ToolCall](), "image": reflect.TypeFor[agentkernel.Image](),
 		"usage": reflect.TypeFor[agentkernel.Usage](), "result": reflect.TypeFor[agentkernel.ToolResult](),
+		"system_block": reflect.TypeFor[agentkernel.SystemBlock](), "tool_spec": reflect.TypeFor[agentkernel.ToolSpec](),
 		"progress": reflect.TypeFor[agentkernel.ProgressPayload](), "summary": reflect.TypeFor[agentkernel.RunSummary](),
 	} {
 		var want []string
