@@ -1,6 +1,7 @@
 package agentkernel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,8 +12,10 @@ import (
 // message share append-only buffers, so that n deltas cost O(n).
 //
 // It proves by Seq that nothing is missing, and reports with a [*WireError] what is not as it
-// should be. A record that cannot be read, or that came before, changes nothing. After a gap
-// the run's records are skipped, each with an error of problem WireSkipped, until one comes
+// should be. A record that cannot be read, or that came before, changes nothing; nor does what
+// comes of one of the last runs that ended. The seq behind a gap is believed once the next
+// record follows on it. Where that follows on the record before the gap instead, only the seq
+// was wrong: the one error was for that, and the run goes on. Otherwise, after a gap the run's records are skipped, each with an error of problem WireSkipped, until one comes
 // that builds on nothing before it: a snapshot, the end of a message, an update that carries
 // the whole message. Context, Error and AgentEnd come through in any case. Of a gap, and of an
 // AgentEnd that refers to messages that did not come, the event is returned beside the error
@@ -42,9 +45,14 @@ func (d *Decoder) State() AgentState { return d.stream.state }
 // Encoder returns an Encoder that goes on where the Decoder is.
 func (d *Decoder) Encoder() *Encoder {
 	e := &Encoder{stream: d.stream}
+	e.stream.over, e.stream.overChildren = slices.Clip(d.stream.over), slices.Clip(d.stream.overChildren)
 	e.stream.runs = make(map[string]*wireRun, len(d.stream.runs))
 	for id, r := range d.stream.runs {
 		own := *r
+		if own.doubt != nil && own.midway {
+			own.seq = own.doubt.seq
+		}
+		own.doubt, own.midway = nil, false
 		own.ended, own.results = slices.Clip(r.ended), slices.Clip(r.results)
 		own.open.sums = slices.Clone(r.open.sums)
 		e.stream.runs[id] = &own
@@ -65,29 +73,34 @@ func (d *Decoder) Decode(data []byte) (Event, error) {
 	if w.Type == EventSnapshot {
 		return d.restore(w)
 	}
-	r := d.stream.run(w.RunID, w.ParentRunID)
-	after := r.seq
-	fail := func(p WireProblem, err error) error {
+	fail := func(after uint64, p WireProblem, err error) error {
 		return &WireError{Problem: p, RunID: w.RunID, Seq: w.Seq, After: after, Err: err}
 	}
-	problem, why := r.count(w, d.AllowCoalesced)
-	if problem == WireDuplicate || problem == WireGarbage {
-		return Event{}, fail(problem, why)
+	if d.stream.runs[w.RunID] == nil {
+		if seq, over := d.stream.ended(w.RunID, w.ParentRunID); over {
+			return Event{}, fail(seq, WireDuplicate, errors.New("the run has ended"))
+		}
+	}
+	r := d.stream.run(w.RunID, w.ParentRunID)
+	after := r.seq
+	problem, why := d.place(r, w)
+	switch {
+	case problem == WireDuplicate && w.Type == EventAgentEnd: // it comes once, so that this is it
+		problem, why = WireGap, fmt.Errorf("the end at a seq that came before, after seq %d", after)
+	case problem == WireDuplicate || problem == WireGarbage:
+		return Event{}, fail(after, problem, why)
 	}
 	if r.lost && !w.standsAlone() {
-		if problem == "" {
-			problem = WireSkipped
-		}
-		return Event{}, fail(problem, why)
+		return Event{}, fail(after, cmp.Or(problem, WireSkipped), why)
 	}
 	ev := w.event(data)
 	r.repeatError(&ev)
 	switch broken, err := r.fill(w, &ev); {
 	case broken != "" && ev.Type == EventMessageUpdate:
 		r.lose()
-		return Event{}, fail(broken, err)
+		return Event{}, fail(after, broken, err)
 	case broken != "" && ev.Type == EventModelResponse: // nothing builds on it
-		return Event{}, fail(broken, err)
+		return Event{}, fail(after, broken, err)
 	case broken != "" && problem == "":
 		problem, why = broken, err
 	}
@@ -95,8 +108,11 @@ func (d *Decoder) Decode(data []byte) (Event, error) {
 		r.lost = false
 	}
 	d.take(r, &ev)
+	if r.doubt != nil {
+		r.doubt.taken = true
+	}
 	if problem != "" {
-		return ev, fail(problem, why)
+		return ev, fail(after, problem, why)
 	}
 	return ev, nil
 }
@@ -107,35 +123,6 @@ func (d *Decoder) after(id string) uint64 {
 		return r.seq
 	}
 	return d.stream.last.seq
-}
-
-// count takes the numbers of a record in and tells what is wrong with them.
-func (r *wireRun) count(w *eventWire, reordered bool) (WireProblem, error) {
-	more := uint64(max(w.Coalesced, 0))
-	switch {
-	case w.Coalesced < 0 || more >= w.Seq:
-		return WireGarbage, fmt.Errorf("seq %d with coalesced %d", w.Seq, w.Coalesced)
-	case w.Seq <= r.seq:
-		return WireDuplicate, nil
-	}
-	first := w.Seq - more
-	if r.midway {
-		r.midway, r.seq, r.counted = false, first-1, first-1
-	}
-	want := r.seq + 1
-	r.seq = w.Seq
-	r.counted += 1 + more
-	switch {
-	case reordered && r.counted > w.Seq, !reordered && first < want:
-		r.lose()
-		return WireDuplicate, fmt.Errorf("it stands for seq %d and later", first)
-	case reordered && w.Type == EventAgentEnd && r.counted < w.Seq:
-		return WireGap, fmt.Errorf("%d records are missing in the run", w.Seq-r.counted)
-	case !reordered && first > want:
-		r.lose()
-		return WireGap, fmt.Errorf("%d records are missing", first-want)
-	}
-	return "", nil
 }
 
 // lose notes that what comes next may build on what is not known.
@@ -205,6 +192,12 @@ func (r *wireRun) fillResponse(w *eventWire, ev *Event) (WireProblem, error) {
 func (d *Decoder) take(r *wireRun, ev *Event) {
 	built := r.open.built
 	d.stream.take(r, ev)
+	r.keepBuilder(ev, built)
+}
+
+// keepBuilder gives the open message, after ev, its builder: built, where that was before and
+// still fits.
+func (r *wireRun) keepBuilder(ev *Event, built *partial) {
 	switch {
 	case !r.open.is:
 		return
@@ -273,16 +266,10 @@ func (p *partial) extend(i int, kind ContentType, ev *Event) {
 
 // restore begins anew with a snapshot.
 func (d *Decoder) restore(w *eventWire) (Event, error) {
-	s := wireStream{state: *w.State, runs: make(map[string]*wireRun), last: wireMark{w.RunID, w.ParentRunID, w.Seq, canonicalTime(w.Time), w.Turn}}
-	for i := range w.Runs {
-		r, ok := w.Runs[i].run(s.state.Messages)
-		if !ok || len(s.runs) >= maxWireRuns {
-			return Event{}, &WireError{Problem: WireGarbage, RunID: w.RunID, Seq: w.Seq, After: d.stream.last.seq,
-				Err: fmt.Errorf("the snapshot's run %.60q makes no sense", w.Runs[i].RunID)}
-		}
-		s.born++
-		r.born = s.born
-		s.runs[r.id] = r
+	s, bad := w.stream()
+	if bad != nil {
+		return Event{}, &WireError{Problem: WireGarbage, RunID: w.RunID, Seq: w.Seq, After: d.stream.last.seq,
+			Err: fmt.Errorf("the snapshot's run %.60q makes no sense", bad.RunID)}
 	}
 	d.stream = s
 	ev := Event{Type: EventSnapshot, RunID: w.RunID, ParentRunID: w.ParentRunID, Seq: w.Seq, Time: s.last.time, Turn: w.Turn}

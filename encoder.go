@@ -99,11 +99,12 @@ func (r *wireRun) knownResults(results []ToolResult) []string {
 // it tells a [Decoder] that child runs may be open which it has not seen, whose first record
 // then is no gap.
 func (e *Encoder) Resume(state AgentState, ev Event) {
-	e.stream = wireStream{state: state, last: wireMark{ev.RunID, ev.ParentRunID, ev.Seq, ev.Time, ev.Turn}}
+	e.stream = wireStream{state: state, last: markOf(&ev), over: e.stream.over}
 	if state.IsRunning && state.RunID != ev.RunID {
 		e.stream.run(state.RunID, "").resume(state.StreamMessage)
 	}
 	if ev.Type == EventAgentEnd {
+		e.stream.end(ev.RunID, ev.Seq, ev.RunID != state.RunID)
 		return
 	}
 	r := e.stream.run(ev.RunID, ev.ParentRunID)

@@ -58,6 +58,8 @@ type eventWire struct {
 	// Of a snapshot.
 	State *AgentState   `json:"state,omitempty"`
 	Runs  []runSnapshot `json:"runs,omitempty"`
+	// EndedRuns are the last ones, oldest first.
+	EndedRuns []endedRun `json:"ended_runs,omitempty"`
 }
 
 // MarshalJSON writes the whole form: every event stands alone. A message_update carries the

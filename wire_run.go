@@ -1,37 +1,20 @@
 package agentkernel
 
-import (
-	"slices"
-	"time"
-)
-
-// wireStream is what both ends of a delta-only stream know: the events so far as a state,
-// and, of each run that has not ended, what later records may refer to.
-type wireStream struct {
-	state AgentState
-	runs  map[string]*wireRun
-	born  int // runs so far
-	last  wireMark
-}
-
-// wireMark is the place of an event.
-type wireMark struct {
-	runID, parentID string
-	seq             uint64
-	time            time.Time
-	turn            int
-}
+import "slices"
 
 // wireRun is one run of a wireStream.
 type wireRun struct {
-	id, parent string
-	born       int    // its place among the runs of the stream
-	child      bool   // of a run of the same stream
-	seq        uint64 // of the last event
-	counted    uint64 // events, with those that updates stand for
-	lost       bool   // events are missing that the next ones build on; see Decoder
-	joined     bool   // the stream began in the middle of it, perhaps in that of children
-	midway     bool   // its first record may have any seq; a Decoder's
+	id, parent  string
+	child       bool // of a run of the same stream
+	used, bears int  // the stream's clock at the last event; its looks when a child was seen
+
+	seq     uint64 // of the last event
+	floor   uint64 // of the one before; a Decoder's that accepts merged updates
+	counted uint64 // events, with those that updates stand for
+	doubt   *doubt // of the last record, whose seq nothing has proved; a Decoder's
+	lost    bool   // events are missing that the next ones build on; see Decoder
+	joined  bool   // children may be open that the stream does not follow
+	midway  bool   // its first record may have any seq; a Decoder's
 
 	ended   []AgentMessage
 	answer  AgentMessage // the last one of the model that ended; nil where it is not known
@@ -41,36 +24,8 @@ type wireRun struct {
 	open openMessage
 }
 
-// maxWireRuns bounds the runs that a stream follows at once.
-const maxWireRuns = 1024
-
-// run finds the run of an event. The first event of a run that no run of the stream has made
-// ends what was there: an agent runs one after the other, so that it died. While the agent's
-// run is open, a run with a parent is a child, also where the parent has not been seen.
-func (s *wireStream) run(id, parent string) *wireRun {
-	if r := s.runs[id]; r != nil {
-		return r
-	}
-	own := s.runs[s.state.RunID]
-	r := &wireRun{id: id, parent: parent}
-	r.child = parent != "" && (s.runs[parent] != nil || own != nil && own.parent == "")
-	r.midway = r.child && own != nil && own.joined
-	if !r.child || len(s.runs) >= maxWireRuns {
-		clear(s.runs)
-	}
-	if s.runs == nil {
-		s.runs = make(map[string]*wireRun)
-	}
-	s.born++
-	r.born = s.born
-	s.runs[id] = r
-	return r
-}
-
-// take adds an event that is complete.
-func (s *wireStream) take(r *wireRun, ev *Event) {
-	s.last = wireMark{ev.RunID, ev.ParentRunID, ev.Seq, ev.Time, ev.Turn}
-	s.fold(r, ev)
+// follow takes in what later records may refer to.
+func (r *wireRun) follow(ev *Event) {
 	switch ev.Type {
 	case EventTurnStart:
 		r.results = nil
@@ -84,8 +39,6 @@ func (s *wireStream) take(r *wireRun, ev *Event) {
 		r.open = openMessage{}
 	case EventToolExecEnd:
 		r.results = append(r.results, *ev.Result)
-	case EventAgentEnd:
-		delete(s.runs, r.id)
 	}
 }
 
@@ -95,26 +48,6 @@ func (r *wireRun) end(ev *Event) {
 	if ev.Message.GetRole() == RoleAssistant {
 		r.answer, r.results = ev.Message, nil
 	}
-}
-
-// fold is Reduce for a stream that may begin in the middle of a run, or lose the end of one.
-func (s *wireStream) fold(r *wireRun, ev *Event) {
-	switch starts := ev.Type == EventAgentStart; {
-	case r.child || r.id == s.state.RunID:
-	case starts:
-		s.state = interruptedState(s.state)
-	case r.parent == "": // otherwise perhaps the child of a run that has not been seen yet
-		s.state = interruptedState(s.state)
-		s.state.RunID, s.state.IsRunning = r.id, true
-	}
-	s.state = Reduce(s.state, *ev)
-}
-
-// interruptedState is the state of an agent whose run died in the middle: what was open never
-// happened.
-func interruptedState(s AgentState) AgentState {
-	s.IsRunning, s.StreamMessage, s.PendingToolCalls = false, nil, nil
-	return s
 }
 
 // result finds the result of a call of the last answer.

@@ -146,7 +146,7 @@ func TestWireSchemaNames(t *testing.T) {
 			whole, _ = whole[field].(map[string]any)
 		}
 		if def == "known" { // of the delta-only form and of a snapshot
-			for _, name := range []string{"tool_result_ids", "new_messages_count", "state", "runs"} {
+			for _, name := range []string{"tool_result_ids", "new_messages_count", "state", "runs", "ended_runs"} {
 				whole[name] = true
 			}
 		}

@@ -1,9 +1,11 @@
 package agentkernel
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // runSnapshot is what a snapshot says of a run that has not ended.
@@ -13,7 +15,7 @@ type runSnapshot struct {
 	Child       bool   `json:"child,omitempty"`
 	// Seq is that of the last event, 0 where none of the run has been seen.
 	Seq uint64 `json:"seq"`
-	// Joined: the stream began in the middle of the run, and perhaps of children.
+	// Joined: children may be open that are not listed.
 	Joined bool `json:"joined,omitempty"`
 	// EndedCount: the last messages of the state ended in this run. Ended: these did.
 	EndedCount int           `json:"ended_count,omitempty"`
@@ -31,16 +33,18 @@ func (e *Encoder) Snapshot() ([]byte, error) {
 	s := &e.stream
 	w := &eventWire{V: WireVersion, Type: EventSnapshot, RunID: s.last.runID, ParentRunID: s.last.parentID,
 		Seq: s.last.seq, Time: s.last.time, Turn: s.last.turn, State: &s.state}
-	inOrder := func(a, b *wireRun) int { return a.born - b.born }
-	for _, r := range slices.SortedFunc(maps.Values(s.runs), inOrder) {
-		w.Runs = append(w.Runs, r.snapshot(s.state.Messages))
+	byUse := func(a, b *wireRun) int { return cmp.Or(cmp.Compare(a.used, b.used), strings.Compare(a.id, b.id)) }
+	for _, r := range slices.SortedFunc(maps.Values(s.runs), byUse) {
+		w.Runs = append(w.Runs, r.snapshot(&s.state))
 	}
+	w.EndedRuns = slices.Concat(s.over, s.overChildren)
 	return w.bytes()
 }
 
-func (r *wireRun) snapshot(history []AgentMessage) runSnapshot {
+func (r *wireRun) snapshot(state *AgentState) runSnapshot {
 	out := runSnapshot{RunID: r.id, ParentRunID: r.parent, Child: r.child, Seq: r.seq, Joined: r.joined, Results: resultsToWire(r.results)}
-	if n := len(r.ended); n > 0 && n <= len(history) && reflect.DeepEqual(history[len(history)-n:], r.ended) {
+	n, history := len(r.ended), state.Messages
+	if r.id == state.RunID && n > 0 && n <= len(history) && reflect.DeepEqual(history[len(history)-n:], r.ended) {
 		out.EndedCount = n
 	} else {
 		out.Ended = messagesToWire(r.ended)
@@ -53,13 +57,13 @@ func (r *wireRun) snapshot(history []AgentMessage) runSnapshot {
 
 // run is the run as the snapshot tells of it; false where it makes no sense.
 func (w *runSnapshot) run(history []AgentMessage) (*wireRun, bool) {
-	r := &wireRun{id: w.RunID, parent: w.ParentRunID, child: w.Child, seq: w.Seq, counted: w.Seq,
+	r := &wireRun{id: w.RunID, parent: w.ParentRunID, child: w.Child, seq: w.Seq, floor: w.Seq, counted: w.Seq,
 		joined: w.Joined, midway: w.Seq == 0, ended: messagesOf(w.Ended), results: resultsOf(w.Results)}
 	switch n := w.EndedCount; {
 	case n < 0 || n > len(history):
 		return nil, false
-	case n > 0:
-		r.ended = slices.Clone(history[len(history)-n:])
+	case n > 0: // a view, which grows elsewhere
+		r.ended = history[len(history)-n : len(history) : len(history)]
 	}
 	for _, m := range slices.Backward(r.ended) {
 		if m.GetRole() == RoleAssistant {
@@ -82,4 +86,27 @@ func (w *runSnapshot) run(history []AgentMessage) (*wireRun, bool) {
 	r.open.adopt(m, w.Sums)
 	r.open.built = rebuild(&m, w.Sums)
 	return r, true
+}
+
+// stream is what a snapshot tells, and the first of its runs that makes no sense, if one does.
+func (w *eventWire) stream() (s wireStream, bad *runSnapshot) {
+	s = wireStream{state: *w.State, runs: make(map[string]*wireRun), last: wireMark{w.RunID, w.ParentRunID, w.Seq, canonicalTime(w.Time), w.Turn}}
+	ended := 0
+	for i := range w.Runs {
+		r, ok := w.Runs[i].run(s.state.Messages)
+		if !ok || s.runs[r.id] != nil || len(s.runs) >= maxWireRuns {
+			return s, &w.Runs[i]
+		}
+		// A message ended in one run, so that views of the history come to no more than that.
+		if ended += w.Runs[i].EndedCount; ended > len(s.state.Messages) {
+			return s, &w.Runs[i]
+		}
+		s.clock++
+		r.used = s.clock
+		s.runs[r.id] = r
+	}
+	for _, e := range w.EndedRuns {
+		s.end(e.RunID, e.Seq, e.Child)
+	}
+	return s, nil
 }
