@@ -46,8 +46,8 @@ func (d *Decoder) State() AgentState { return d.stream.state }
 func (d *Decoder) Encoder() *Encoder {
 	e := &Encoder{stream: d.stream}
 	e.stream.over, e.stream.overChildren = slices.Clip(d.stream.over), slices.Clip(d.stream.overChildren)
-	e.stream.runs = make(map[string]*wireRun, len(d.stream.runs))
-	for id, r := range d.stream.runs {
+	e.stream.runs = nil
+	for _, r := range d.stream.runs {
 		own := *r
 		if own.doubt != nil && own.midway {
 			own.seq = own.doubt.seq
@@ -55,7 +55,7 @@ func (d *Decoder) Encoder() *Encoder {
 		own.doubt, own.midway = nil, false
 		own.ended, own.results = slices.Clip(r.ended), slices.Clip(r.results)
 		own.open.sums = slices.Clone(r.open.sums)
-		e.stream.runs[id] = &own
+		e.stream.add(&own)
 	}
 	return e
 }

@@ -52,6 +52,17 @@ func (e *Encoder) Encode(ev Event) ([]byte, error) {
 	return w.bytes()
 }
 
+// Follows tells whether ev, as the next event, is one that a reader of all that was written can
+// place: the first of its run, one of a run that the Encoder follows, or one of a child that
+// may have begun unseen. Any other is behind a gap for that reader, and a snapshot should follow.
+func (e *Encoder) Follows(ev Event) bool {
+	if e.stream.runs[ev.RunID] != nil || ev.Seq <= uint64(max(ev.Coalesced, 0))+1 {
+		return true
+	}
+	own := e.stream.runs[e.stream.state.RunID]
+	return own != nil && own.joined && e.stream.bearsChild(ev.ParentRunID)
+}
+
 // State is the state after the events so far: [Reduce] over them.
 func (e *Encoder) State() AgentState { return e.stream.state }
 

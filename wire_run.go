@@ -4,9 +4,9 @@ import "slices"
 
 // wireRun is one run of a wireStream.
 type wireRun struct {
-	id, parent  string
-	child       bool // of a run of the same stream
-	used, bears int  // the stream's clock at the last event; its looks when a child was seen
+	id, parent string
+	child      bool // of a run of the same stream
+	used       int  // the stream's clock at the last event
 
 	seq     uint64 // of the last event
 	floor   uint64 // of the one before; a Decoder's that accepts merged updates

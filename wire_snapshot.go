@@ -90,7 +90,7 @@ func (w *runSnapshot) run(history []AgentMessage) (*wireRun, bool) {
 
 // stream is what a snapshot tells, and the first of its runs that makes no sense, if one does.
 func (w *eventWire) stream() (s wireStream, bad *runSnapshot) {
-	s = wireStream{state: *w.State, runs: make(map[string]*wireRun), last: wireMark{w.RunID, w.ParentRunID, w.Seq, canonicalTime(w.Time), w.Turn}}
+	s = wireStream{state: *w.State, last: wireMark{w.RunID, w.ParentRunID, w.Seq, canonicalTime(w.Time), w.Turn}}
 	ended := 0
 	for i := range w.Runs {
 		r, ok := w.Runs[i].run(s.state.Messages)
@@ -103,7 +103,7 @@ func (w *eventWire) stream() (s wireStream, bad *runSnapshot) {
 		}
 		s.clock++
 		r.used = s.clock
-		s.runs[r.id] = r
+		s.add(r)
 	}
 	for _, e := range w.EndedRuns {
 		s.end(e.RunID, e.Seq, e.Child)

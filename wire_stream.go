@@ -10,8 +10,8 @@ import (
 type wireStream struct {
 	state AgentState
 	runs  map[string]*wireRun
-	clock int // events so far
-	looks int // how often room was made
+	kids  map[string]int // how many of runs have that parent
+	clock int            // events so far
 	last  wireMark
 	// over are the last runs of the agent that ended, oldest first, and overChildren those of
 	// the run that is open: what comes of them came before.
@@ -60,6 +60,7 @@ func (s *wireStream) run(id, parent string) *wireRun {
 	r.child = s.bearsChild(parent)
 	if !r.child {
 		clear(s.runs)
+		clear(s.kids)
 		s.overChildren = nil
 	}
 	if len(s.runs) >= maxWireRuns && !s.makeRoom(r) {
@@ -67,12 +68,28 @@ func (s *wireStream) run(id, parent string) *wireRun {
 		return r
 	}
 	r.midway = r.child && own != nil && own.joined
-	if s.runs == nil {
-		s.runs = make(map[string]*wireRun)
-	}
 	r.used = s.clock
-	s.runs[id] = r
+	s.add(r)
 	return r
+}
+
+func (s *wireStream) add(r *wireRun) {
+	if s.runs == nil {
+		s.runs, s.kids = make(map[string]*wireRun), make(map[string]int)
+	}
+	s.runs[r.id] = r
+	s.kids[r.parent]++
+}
+
+func (s *wireStream) drop(id string) {
+	r := s.runs[id]
+	if r == nil {
+		return
+	}
+	delete(s.runs, id)
+	if s.kids[r.parent]--; s.kids[r.parent] == 0 {
+		delete(s.kids, r.parent)
+	}
 }
 
 // bearsChild tells whether a run that comes with that parent is a child of one that is open.
@@ -88,25 +105,17 @@ func (s *wireStream) makeRoom(comes *wireRun) bool {
 	if own != nil {
 		own.joined = true
 	}
-	s.looks++
-	for _, r := range s.runs {
-		if p := s.runs[r.parent]; p != nil {
-			p.bears = s.looks
-		}
-	}
 	var idle *wireRun
 	for id, r := range s.runs {
-		if r == own || !r.child || id == comes.parent || r.bears == s.looks {
+		if idle != nil && r.used >= idle.used || r == own || !r.child || id == comes.parent || s.kids[id] > 0 {
 			continue
 		}
-		if idle == nil || r.used < idle.used {
-			idle = r
-		}
+		idle = r
 	}
 	if idle == nil {
 		return false
 	}
-	delete(s.runs, idle.id)
+	s.drop(idle.id)
 	return true
 }
 
@@ -145,7 +154,7 @@ func interruptedState(s AgentState) AgentState {
 
 // end notes that a run has ended.
 func (s *wireStream) end(id string, seq uint64, child bool) {
-	delete(s.runs, id)
+	s.drop(id)
 	list := &s.overChildren
 	if !child {
 		s.overChildren = nil // that they ended follows from the end of their parent
