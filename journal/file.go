@@ -83,11 +83,6 @@ func open(f *os.File, cfg Config) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(cfg, s, dec.Encoder())
-	if j.enc.State().IsRunning {
-		if err := j.learnRuns(); err != nil {
-			return nil, err
-		}
-	}
 	switch {
 	case len(s.index) == 0:
 		return j, j.snapshot()
@@ -99,26 +94,6 @@ func open(f *os.File, cfg Config) (*Journal, error) {
 	}
 	j.resume(s)
 	return j, nil
-}
-
-// learnRuns makes runs what enc follows, which a snapshot tells.
-func (j *Journal) learnRuns() error {
-	data, err := j.enc.Snapshot()
-	if err != nil {
-		return err
-	}
-	var snapshot struct {
-		Runs []struct {
-			RunID string `json:"run_id"`
-		}
-	}
-	if err := json.Unmarshal(data, &snapshot); err != nil {
-		return err
-	}
-	for _, r := range snapshot.Runs {
-		j.runs[r.RunID] = true
-	}
-	return nil
 }
 
 // trim cuts off what stands behind the records.

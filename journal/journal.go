@@ -53,7 +53,6 @@ type Journal struct {
 	events        int
 	bytes         int
 	snapshotBytes int
-	runs          map[string]bool // those that enc follows
 
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next append
@@ -84,7 +83,7 @@ func newJournal(cfg Config, s store, enc *agentkernel.Encoder) *Journal {
 	if _, inMemory := s.(*ring); every == 0 || every < 0 && inMemory {
 		every = 1024
 	}
-	return &Journal{enc: enc, every: every, store: s, runs: make(map[string]bool), changed: make(chan struct{})}
+	return &Journal{enc: enc, every: every, store: s, changed: make(chan struct{})}
 }
 
 // Follow writes everything that the agent does to the journal, from the next event on, until
@@ -106,8 +105,6 @@ func Follow(agent *agentkernel.Agent, j *Journal) (stop func()) {
 // resumeAt goes on behind ev with a snapshot.
 func (j *Journal) resumeAt(state agentkernel.AgentState, ev agentkernel.Event) error {
 	j.enc.Resume(state, ev)
-	clear(j.runs)
-	j.knows(ev)
 	return j.bridge()
 }
 
@@ -135,14 +132,13 @@ func (j *Journal) Err() error {
 func (j *Journal) Append(ev agentkernel.Event) error {
 	if j.snapshotBytes < 0 {
 		if err := j.snapshot(); err != nil {
-			j.knows(ev)
 			_, _ = j.enc.Encode(ev) // so that the next snapshot knows of it
 			return err
 		}
 	}
-	known := j.knows(ev)
+	follows := j.enc.Follows(ev)
 	data, err := j.enc.Encode(ev)
-	if err == nil && !known && ev.Seq > 1 {
+	if err == nil && !follows {
 		return j.bridge()
 	}
 	if err == nil {
@@ -158,23 +154,6 @@ func (j *Journal) Append(ev agentkernel.Event) error {
 		return j.snapshot()
 	}
 	return nil
-}
-
-// maxRuns is how many runs an Encoder follows at once.
-const maxRuns = 1024
-
-// knows tells whether enc, to which ev comes next, follows the run of ev, and notes that it
-// does from then on. As for enc, the first event of a run that no run has made ends the others.
-func (j *Journal) knows(ev agentkernel.Event) bool {
-	known := j.runs[ev.RunID]
-	if !known && (!j.runs[ev.ParentRunID] || len(j.runs) >= maxRuns) {
-		clear(j.runs)
-	}
-	j.runs[ev.RunID] = true
-	if ev.Type == agentkernel.EventAgentEnd {
-		delete(j.runs, ev.RunID)
-	}
-	return known
 }
 
 // bridge writes a snapshot that readers cannot do without: where it fails, the next Append
