@@ -1,6 +1,7 @@
 package agentkernel
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 )
@@ -34,15 +35,20 @@ type Encoder struct {
 func NewEncoder(state AgentState) *Encoder { return &Encoder{stream: wireStream{state: state}} }
 
 // Encode returns the event as one JSON object without a line break. An error, which names the
-// event, means that encoding/json cannot write it; the Encoder then goes on behind the event.
-// An event of a newer version is written as it was read. An event of type [EventSnapshot] is an
-// error and changes nothing: [Encoder.Snapshot] writes snapshots.
+// event, means that it cannot be written: by encoding/json, or since a message of the harness
+// crashed. The Encoder then goes on behind the event, and a reader needs a snapshot. An event of
+// a newer version is written as it was read. An event of type [EventSnapshot], which
+// [Encoder.Snapshot] writes, and one that lacks what its type must carry are errors that change
+// nothing.
 func (e *Encoder) Encode(ev Event) ([]byte, error) {
 	if ev.Type == EventSnapshot {
 		return nil, errSnapshot(&ev)
 	}
-	r := e.stream.run(ev.RunID, ev.ParentRunID)
 	w := wireOf(&ev)
+	if missing := w.missing(); missing != "" {
+		return nil, fmt.Errorf("agentkernel: %s, seq %d: it lacks %s, so that nobody could read it", ev.Type, ev.Seq, missing)
+	}
+	r := e.stream.run(ev.RunID, ev.ParentRunID)
 	r.shorten(w, &ev)
 	e.stream.take(r, &ev)
 	r.seq = ev.Seq

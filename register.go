@@ -21,6 +21,11 @@ var registry struct {
 // first message is written or read, as a rule in an init function; a program that reads needs
 // the same registration as the one that wrote. Without it a reader gets a [ForeignMessage].
 //
+// T's methods and its way to JSON and back may fail. A value that MarshalJSON refuses is left
+// out; where a method panics or ends its goroutine, the event cannot be written: that is an
+// error, and only a snapshot and the end of a run tell what they can of the message. A value that
+// cannot be read, or whose methods panic once it was, becomes a ForeignMessage.
+//
 // T may be a struct or a pointer to one, as it is in the history. An empty name, one that is
 // taken by another type, a second name for T, and the kernel's Message panic.
 func RegisterMessage[T AgentMessage](name string) {
@@ -88,23 +93,66 @@ type wireForeign struct {
 	Value     json.RawMessage `json:"value,omitempty"`
 }
 
-func foreignToWire(m AgentMessage) wireForeign {
-	w := wireForeign{Role: m.GetRole(), Timestamp: m.GetTimestamp(), Text: m.TextContent(),
-		Thinking: m.ThinkingContent(), Calls: m.HasToolCalls()}
+// foreignToWire asks m, which is the harness's own, and fails where that crashes.
+func foreignToWire(m AgentMessage) (wireForeign, error) {
 	if f, ok := m.(ForeignMessage); ok {
-		w.Custom, w.Value = &f.Name, f.Value
-		return w
+		return wireForeign{Custom: &f.Name, Role: f.Role, Timestamp: f.Timestamp, Text: f.Text,
+			Thinking: f.Thinking, Calls: f.Calls, Value: f.Value}, nil
 	}
-	registry.mu.RLock()
-	name := registry.byType[reflect.TypeOf(m)]
-	registry.mu.RUnlock()
-	w.Custom = &name
-	if name != "" {
-		if raw, err := marshalPlain(m); err == nil {
-			w.Value = raw
+	name := registeredName(m)
+	return askHarness(func() (wireForeign, error) {
+		w := toldBy(m)
+		if w.Custom = &name; name != "" {
+			if raw, err := marshalPlain(m); err == nil && !tooDeep(string(raw)) {
+				w.Value = raw
+			}
 		}
+		return w, nil
+	})
+}
+
+func registeredName(m AgentMessage) string {
+	registry.mu.RLock()
+	defer registry.mu.RUnlock()
+	return registry.byType[reflect.TypeOf(m)]
+}
+
+// toldBy is what AgentMessage tells of m.
+func toldBy(m AgentMessage) wireForeign {
+	return wireForeign{Role: m.GetRole(), Timestamp: canonicalTime(m.GetTimestamp()), Text: m.TextContent(),
+		Thinking: m.ThinkingContent(), Calls: m.HasToolCalls()}
+}
+
+// writable is m, or, where m is the harness's own and crashes, what stands for it.
+func writable(m AgentMessage) AgentMessage {
+	if _, ok := ownMessage(m); ok || m == nil {
+		return m
 	}
-	return w
+	if _, err := foreignToWire(m); err == nil {
+		return m
+	}
+	w, _ := askHarness(func() (wireForeign, error) { return toldBy(m), nil })
+	return ForeignMessage{Name: registeredName(m), Role: w.Role, Timestamp: canonicalTime(w.Timestamp), Text: w.Text,
+		Thinking: w.Thinking, Calls: w.Calls}
+}
+
+// roleOf is m's role, "" where that cannot be told.
+func roleOf(m AgentMessage) Role {
+	if own, ok := ownMessage(m); ok {
+		return own.Role
+	}
+	role, _ := askHarness(func() (Role, error) { return m.GetRole(), nil })
+	return role
+}
+
+// askHarness calls code of the harness that the wire form needs: methods of its messages,
+// values and errors. A panic, or runtime.Goexit, is a [*PanicError].
+func askHarness[T any](fn func() (T, error)) (T, error) {
+	back := make(chan returned[T], 1)
+	// Ends with fn, which this waits for.
+	go guarded(fn, func(got returned[T]) { back <- got })
+	got := <-back
+	return got.value, got.err
 }
 
 // message is the registered type's value, or what can be told without it.
@@ -117,12 +165,22 @@ func (w *wireForeign) message() AgentMessage {
 	if t == nil || w.Value == nil {
 		return foreign
 	}
-	p := reflect.New(t)
-	err := json.Unmarshal(w.Value, p.Interface())
-	if v := p.Elem(); err != nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	m, err := askHarness(func() (AgentMessage, error) {
+		p := reflect.New(t)
+		if err := json.Unmarshal(w.Value, p.Interface()); err != nil {
+			return nil, err
+		}
+		if v := p.Elem(); v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, errors.New("no value")
+		}
+		m := p.Elem().Interface().(AgentMessage)
+		toldBy(m) // whoever reads the message asks it
+		return m, nil
+	})
+	if err != nil {
 		return foreign
 	}
-	return p.Elem().Interface().(AgentMessage)
+	return m
 }
 
 // wireMessage is an AgentMessage as JSON: a Message as it is, another one as a wireForeign.
@@ -164,18 +222,24 @@ func messagesOf(messages []wireMessage) []AgentMessage {
 	return out
 }
 
-// MarshalJSON leaves out Metadata that cannot be written.
+// MarshalJSON leaves out Metadata that cannot be written, or not be read again.
 func (w wireMessage) MarshalJSON() ([]byte, error) {
 	own, ok := ownMessage(w.AgentMessage)
 	if !ok {
-		return marshalPlain(foreignToWire(w.AgentMessage))
+		foreign, err := foreignToWire(w.AgentMessage)
+		if err != nil {
+			return nil, err
+		}
+		return marshalPlain(foreign)
 	}
-	data, err := marshalPlain(own)
-	if err != nil && own.Metadata != nil {
+	if own.Metadata != nil {
+		data, err := askHarness(func() ([]byte, error) { return marshalPlain(own) })
+		if err == nil && !tooDeep(string(data)) {
+			return data, nil
+		}
 		own.Metadata = nil
-		data, err = marshalPlain(own)
 	}
-	return data, err
+	return marshalPlain(own)
 }
 
 // UnmarshalJSON tells a Message from a harness's by the field "custom".

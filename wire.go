@@ -263,13 +263,42 @@ func oneLine(data []byte) json.RawMessage {
 	return out.Bytes()
 }
 
-// bytes writes the record. Characters that only HTML minds stay as they are.
+// bytes writes the record. Characters that only HTML minds stay as they are. A snapshot and the
+// end of a run, which a reader cannot do without, are written without what of a message crashes.
 func (w *eventWire) bytes() ([]byte, error) {
 	data, err := marshalPlain(w)
+	if err != nil && (w.Type == EventSnapshot || w.Type == EventAgentEnd) {
+		w.makeWritable()
+		data, err = marshalPlain(w)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("agentkernel: %s, seq %d: %w", w.Type, w.Seq, err)
 	}
 	return data, nil
+}
+
+// makeWritable replaces messages of the harness that crash when they are written. It changes
+// no more than w.
+func (w *eventWire) makeWritable() {
+	replace := func(messages []wireMessage) {
+		for i, m := range messages {
+			messages[i].AgentMessage = writable(m.AgentMessage)
+		}
+	}
+	replace(w.NewMessages)
+	for _, r := range w.Runs {
+		replace(r.Ended)
+	}
+	if w.State == nil {
+		return
+	}
+	state := *w.State
+	state.Messages = make([]AgentMessage, len(state.Messages))
+	for i, m := range w.State.Messages {
+		state.Messages[i] = writable(m)
+	}
+	state.StreamMessage = writable(state.StreamMessage)
+	w.State = &state
 }
 
 func marshalPlain(v any) ([]byte, error) {

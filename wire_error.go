@@ -78,10 +78,19 @@ type wireError struct {
 
 // errorToWire flattens err: the outermost [*Error] in it, and as message what that one wraps.
 // An error that is none, or that has no kind, has the kind "internal".
+// What crashes while it is asked is told by its crash.
 func errorToWire(err error) *wireError {
 	if err == nil {
 		return nil
 	}
+	w, crash := askHarness(func() (*wireError, error) { return flatten(err), nil })
+	if crash != nil {
+		return &wireError{Kind: KindInternal, Message: validText(crash.Error())}
+	}
+	return w
+}
+
+func flatten(err error) *wireError {
 	e, ok := err.(*Error)
 	switch inner, found := errors.AsType[*Error](err); {
 	case !ok && !found:

@@ -52,7 +52,8 @@ func resultsOf(results []wireResult) []ToolResult {
 // MarshalJSON leaves out Details that cannot be written.
 func (w wireResult) MarshalJSON() ([]byte, error) {
 	if w.Details != nil {
-		raw, err := marshalPlain(w.Details)
+		details := w.Details
+		raw, err := askHarness(func() ([]byte, error) { return marshalPlain(details) })
 		w.Details = json.RawMessage(raw)
 		if err != nil || tooDeep(string(raw)) { // the record could not be read back
 			w.Details = nil

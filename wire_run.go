@@ -45,7 +45,7 @@ func (r *wireRun) follow(ev *Event) {
 func (r *wireRun) end(ev *Event) {
 	r.open = openMessage{}
 	r.ended = append(r.ended, ev.Message)
-	if ev.Message.GetRole() == RoleAssistant {
+	if roleOf(ev.Message) == RoleAssistant {
 		r.answer, r.results = ev.Message, nil
 	}
 }

@@ -66,7 +66,7 @@ func (w *runSnapshot) run(history []AgentMessage) (*wireRun, bool) {
 		r.ended = history[len(history)-n : len(history) : len(history)]
 	}
 	for _, m := range slices.Backward(r.ended) {
-		if m.GetRole() == RoleAssistant {
+		if roleOf(m) == RoleAssistant {
 			r.answer = m
 			break
 		}
