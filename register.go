@@ -262,6 +262,11 @@ func (w *wireMessage) UnmarshalJSON(data []byte) error {
 	if own.Role == "" || foreign.Content == nil {
 		return errors.New("a message without role or content")
 	}
+	for i := range own.Content {
+		if call := own.Content[i].ToolCall; call != nil && call.Args != nil && !isObject(call.Args) {
+			return errors.New("a call whose args are no object")
+		}
+	}
 	own.Timestamp = canonicalTime(own.Timestamp)
 	w.AgentMessage = own
 	return nil

@@ -187,8 +187,15 @@ func (w *eventWire) missing() string {
 		return "a turn from 0 on"
 	case w.ContentIndex < 0:
 		return "a content_index from 0 on"
+	case w.Args != nil && !isObject(w.Args):
+		return "args that are an object"
 	}
 	return w.missingOfType()
+}
+
+// isObject tells whether valid JSON is an object.
+func isObject(raw json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
 func (w *eventWire) missingOfType() string {

@@ -137,6 +137,19 @@ func TestWireSchemaNames(t *testing.T) {
 		}
 		require.ElementsMatch(t, want, got, name)
 	}
+	var types struct {
+		If struct {
+			Properties struct {
+				Type struct{ Enum []agentkernel.EventType }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(raw, &types))
+	want := []agentkernel.EventType{agentkernel.EventSnapshot}
+	for _, p := range payloads {
+		want = append(want, p.wire)
+	}
+	require.ElementsMatch(t, want, types.If.Properties.Type.Enum)
 	ev := fullEvent(t)
 	got := func(def string, beside ...string) {
 		t.Helper()
