@@ -178,6 +178,9 @@ func (r *wireRun) fillResponse(w *eventWire, ev *Event) (WireProblem, error) {
 			return WireReference, errors.New("the answer of the model did not come")
 		}
 	}
+	if n := len(w.ToolResultIDs); n > len(r.results) {
+		return WireReference, fmt.Errorf("%d calls, of which %d have a result", n, len(r.results))
+	}
 	for _, id := range w.ToolResultIDs {
 		result, ok := r.result(id)
 		if !ok {

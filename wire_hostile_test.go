@@ -68,3 +68,31 @@ func TestWireDurationWithAnExponent(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(line), &ev))
 	require.Equal(t, 1_123_456_700*time.Nanosecond, ev.Duration)
 }
+
+// TestWireManyResultIDs: a record that names the same result again and again costs nothing.
+func TestWireManyResultIDs(t *testing.T) {
+	dec := new(agentkernel.Decoder)
+	_, errs := decodeAll(dec, [][]byte{
+		[]byte(`{"v":1,"type":"agent_start","run_id":"r","seq":1,"turn":0}`),
+		[]byte(`{"v":1,"type":"message_end","run_id":"r","seq":2,"turn":1,"message":{"role":"assistant","content":[]}}`),
+		[]byte(`{"v":1,"type":"tool_exec_end","run_id":"r","seq":3,"turn":1,"tool_id":"a","result":{"tool_call_id":"a","tool_name":"t"}}`),
+	})
+	require.Empty(t, errs)
+	line := `{"v":1,"type":"model_response","run_id":"r","seq":4,"turn":1,"tool_result_ids":["a"` + strings.Repeat(`,"a"`, 100_000) + `]}`
+	_, err := dec.Decode([]byte(line))
+	require.ErrorIs(t, err, agentkernel.WireReference)
+}
+
+// TestWireOddJSON: numbers that do not fit are garbage; of members that come twice the last
+// holds; names in upper case are those in lower.
+func TestWireOddJSON(t *testing.T) {
+	for _, field := range []string{`"seq":1e400`, `"seq":18446744073709551616`, `"seq":1.5`, `"turn":1e30`, `"seq":1,"coalesced":9223372036854775808`,
+		`"seq":1,"duration_ms":1e400`, `"seq":1,"attempt":` + strings.Repeat("9", 100_000), `"seq":1,"args":` + strings.Repeat("[", 100_000)} {
+		_, err := new(agentkernel.Decoder).Decode([]byte(`{"v":1,"type":"turn_start","run_id":"r","turn":0,` + field + `}`))
+		require.ErrorIs(t, err, agentkernel.WireGarbage, "%.60s", field)
+	}
+	ev, err := new(agentkernel.Decoder).Decode([]byte(`{"v":2,"V":1,"type":"agent_end","TYPE":"turn_start","run_id":"r","turn":0,"seq":7,"seq":1}`))
+	require.NoError(t, err)
+	require.Equal(t, agentkernel.EventTurnStart, ev.Type)
+	require.Equal(t, uint64(1), ev.Seq)
+}

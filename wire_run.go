@@ -114,11 +114,12 @@ func (o *openMessage) adopt(m Message, sums []int) {
 // fits tells whether a reader that knows o can build the partial m of an update from its delta.
 func (o *openMessage) fits(ev *Event, m *Message) bool {
 	i := ev.ContentIndex
-	if !o.is || !sameHead(&o.head, m) || i < 0 || i > len(o.sums) || i >= len(m.Content) {
+	if !o.is || !sameHead(&o.head, m) || !streams(m) || i < 0 || i > len(o.sums) || i >= len(m.Content) {
 		return false
 	}
 	for j, n := range o.sums {
-		if j >= len(m.Content) || n > len(growingText(&m.Content[j])) {
+		if j >= len(m.Content) || n > len(growingText(&m.Content[j])) ||
+			!sameSlot(&m.Content[j], &o.last.Content[j], j == i) {
 			return false
 		}
 	}
@@ -128,6 +129,13 @@ func (o *openMessage) fits(ev *Event, m *Message) bool {
 	}
 	b := &m.Content[i]
 	return deltaKindOf(b.Type) == ev.DeltaKind && len(growingText(b)) == had+len(ev.Delta) && plainBlock(b, ev)
+}
+
+// sameSlot tells whether a is b but for its text, and, where it grows, for what an update of it
+// tells.
+func sameSlot(a, b *ContentBlock, grows bool) bool {
+	return a.Type == b.Type && (grows || a.ToolCall == nil || b.ToolCall == nil ||
+		a.ToolCall.ID == b.ToolCall.ID && a.ToolCall.Name == b.ToolCall.Name)
 }
 
 // sameHead compares messages that stream beside their content.
