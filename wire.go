@@ -70,8 +70,9 @@ type eventWire struct {
 // nanosecond, in fields that end in _ms; errors are flattened to kind, op, message,
 // retryable, retry_after_ms and status. Request is written with its system prompt, tools and
 // parameters; its messages are counted. What encoding/json cannot write of Details,
-// Metadata and a harness's message is left out. An event of type [EventSnapshot] is an error:
-// it does not have the state.
+// Metadata and a harness's message is left out. A harness's message that panics is an error,
+// but for AgentEnd, which tells what it can of it: see [RegisterMessage]. An event of type
+// [EventSnapshot] is an error: it does not have the state.
 func (ev Event) MarshalJSON() ([]byte, error) {
 	if ev.Type == EventSnapshot {
 		return nil, errSnapshot(&ev)
