@@ -11,7 +11,9 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -28,14 +30,15 @@ type ClientConfig struct {
 	// behind it too. Empty means at the last snapshot.
 	LastEventID string
 	State       agentkernel.AgentState
-	// IdleTimeout is after how much silence the connection counts as dead. It must be longer
-	// than the server's heartbeat. Zero means 45 s; negative means never.
+	// IdleTimeout is after how much silence the connection counts as dead: only the time counts
+	// in which the Client waits for the server. It must be longer than the server's heartbeat.
+	// Zero means 45 s; negative means never.
 	IdleTimeout time.Duration
 	// MaxWait bounds the wait between two attempts to connect, which begins with what the
 	// server asks for (1 s where it does not) and doubles. Zero means 30 s; negative means no
 	// bound.
 	MaxWait time.Duration
-	// MaxEventBytes bounds one record. Zero means 64 MiB; negative means no bound.
+	// MaxEventBytes bounds one record, comments not counted. Zero means 64 MiB; negative means no bound.
 	MaxEventBytes int
 	// OnDisconnect is told why a connection ended and how long the Client waits before the
 	// next one, on the goroutine that ranges over Events. It may be nil.
@@ -159,18 +162,17 @@ func sleep(ctx context.Context, d time.Duration) {
 func (c *Client) connect(ctx context.Context, yield func(agentkernel.Event, error) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var idle *time.Timer
-	if c.cfg.IdleTimeout > 0 {
-		idle = time.AfterFunc(c.cfg.IdleTimeout, func() { cancel(errIdle) })
-		defer idle.Stop()
-	}
+	idle := &idleTimer{wait: c.cfg.IdleTimeout, fire: func() { cancel(errIdle) }}
+	idle.start()
+	defer idle.stop()
 	resp, err := c.request(ctx)
+	idle.stop()
 	if err != nil {
 		return cause(ctx, err)
 	}
 	defer resp.Body.Close()
 	c.again = true
-	p := newParser(&awake{resp.Body, idle, c.cfg.IdleTimeout}, c.cfg.MaxEventBytes)
+	p := newParser(&awake{resp.Body, idle}, c.cfg.MaxEventBytes)
 	for {
 		m, err := p.next()
 		if err != nil {
@@ -196,8 +198,13 @@ func (c *Client) request(ctx context.Context) (*http.Response, error) {
 		return nil, fmt.Errorf("%w: %w", errRequest, err)
 	}
 	maps.Copy(req.Header, c.cfg.Header)
+	for name, values := range req.Header {
+		if slices.ContainsFunc(values, unsendable) {
+			return nil, fmt.Errorf("%w: the value of header %.60q", errRequest, name)
+		}
+	}
 	req.Header.Set("Accept", "text/event-stream")
-	if c.lastID != "" {
+	if c.lastID != "" && !unsendable(c.lastID) { // without, the stream begins with a snapshot
 		req.Header.Set("Last-Event-ID", c.lastID)
 	}
 	resp, err := c.cfg.HTTP.Do(req)
@@ -218,6 +225,11 @@ func (c *Client) request(ctx context.Context) (*http.Response, error) {
 		return resp, nil
 	}
 	return nil, errors.Join(err, resp.Body.Close())
+}
+
+// unsendable tells whether text is no value of a header.
+func unsendable(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
 // take hands one event of the stream on. It reports false where nobody wants more.
@@ -247,17 +259,38 @@ func repeated(err error) bool {
 	return ok && e.Problem == agentkernel.WireDuplicate && e.Seq <= e.After
 }
 
-// awake puts the idle timer off whenever something comes.
+// awake runs the idle timer while it waits for the server, and only then: the reader may take
+// its time.
 type awake struct {
 	in   io.Reader
-	idle *time.Timer
-	wait time.Duration
+	idle *idleTimer
 }
 
 func (a *awake) Read(p []byte) (int, error) {
-	n, err := a.in.Read(p)
-	if n > 0 && a.idle != nil {
-		a.idle.Reset(a.wait)
+	a.idle.start()
+	defer a.idle.stop()
+	return a.in.Read(p)
+}
+
+// idleTimer calls fire where it is not stopped in time. A wait below zero is for ever.
+type idleTimer struct {
+	wait  time.Duration
+	fire  func()
+	timer *time.Timer
+}
+
+func (t *idleTimer) start() {
+	switch {
+	case t.wait <= 0:
+	case t.timer == nil:
+		t.timer = time.AfterFunc(t.wait, t.fire)
+	default:
+		t.timer.Reset(t.wait)
 	}
-	return n, err
+}
+
+func (t *idleTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
 }

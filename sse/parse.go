@@ -24,7 +24,7 @@ type message struct {
 type parser struct {
 	in   *bufio.Reader
 	max  int
-	size int // of the event so far
+	size int // of the event so far, without the lines that mean nothing
 	line []byte
 	// skip: the last line ended with CR, so that LF is a part of its end.
 	skip  bool
@@ -45,14 +45,15 @@ func (p *parser) next() (message, error) {
 		if err != nil {
 			return message{}, err
 		}
-		if len(line) == 0 {
-			if any {
-				m.data = bytes.TrimSuffix(m.data, []byte("\n"))
-				return m, nil
-			}
-			continue
+		switch {
+		case len(line) == 0 && any:
+			m.data = bytes.TrimSuffix(m.data, []byte("\n"))
+			return m, nil
+		case len(line) > 0 && m.field(line):
+			any = true
+		default:
+			p.size -= len(line)
 		}
-		any = m.field(line) || any
 	}
 }
 
@@ -80,7 +81,8 @@ func (m *message) field(line []byte) bool {
 	return true
 }
 
-// readLine returns the next line without its end, valid until the next call.
+// readLine returns the next line without its end, valid until the next call. Of a comment it
+// returns nothing but the colon, since it may have any length.
 func (p *parser) readLine() ([]byte, error) {
 	p.line = p.line[:0]
 	for {
@@ -100,6 +102,9 @@ func (p *parser) readLine() ([]byte, error) {
 			return p.begin(p.line), nil
 		case '\n':
 			return p.begin(p.line), nil
+		}
+		if len(p.line) > 0 && p.line[0] == ':' {
+			continue
 		}
 		if p.size++; p.size > p.max {
 			return nil, fmt.Errorf("%w: an event of more than %d bytes", errTooLong, p.max)
