@@ -2,8 +2,10 @@ package sse
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -22,16 +24,17 @@ type Config struct {
 	// cost little. The first event behind a silence is never held up. Zero means 16 ms, a
 	// screen's refresh; negative means none.
 	MinInterval time.Duration
-	// WriteTimeout bounds how long a write waits for a client that does not read. Then the
-	// connection is closed, and the client may come again. Zero means 30 s; negative means
-	// no bound.
+	// WriteTimeout bounds how long a client may take for 64 KiB, or for what there is where
+	// that is less. Then the connection is closed, and the client may come again. Zero means
+	// 30 s; negative means no bound.
 	WriteTimeout time.Duration
 	// Retry is how long browsers are told to wait before they connect again. Zero means 1 s;
 	// negative leaves it to them.
 	Retry time.Duration
 	// Origins are the foreign origins whose pages may read the stream, such as
 	// "https://example.org"; "*" is all. Without any only pages of the request's own host may,
-	// and programs that are no browsers.
+	// and programs that are no browsers. Behind a proxy that changes the Host header, the
+	// origin under which browsers know the server belongs here.
 	Origins []string
 	// MaxPerAddress bounds the connections of one address, MaxConnections those of all. Zero
 	// means 16 and 1,024; negative means no bound.
@@ -49,6 +52,7 @@ func (cfg Config) withDefaults() Config {
 	set(&cfg.Retry, time.Second)
 	set(&cfg.MaxPerAddress, 16)
 	set(&cfg.MaxConnections, 1024)
+	cfg.Origins = originsOf(cfg.Origins)
 	if cfg.Address == nil {
 		cfg.Address = remoteHost
 	}
@@ -68,6 +72,7 @@ type Handler struct {
 	cfg     Config
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
+	nothing string // stands for a run in the id of a snapshot before any event; unlike any other
 
 	mu     sync.Mutex
 	active map[string]int // streams by address
@@ -78,7 +83,7 @@ type Handler struct {
 // NewHandler returns a handler that streams j until Close is called or j is closed.
 func NewHandler(j *journal.Journal, cfg Config) *Handler {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Handler{journal: j, cfg: cfg.withDefaults(), ctx: ctx, cancel: cancel,
+	return &Handler{journal: j, cfg: cfg.withDefaults(), ctx: ctx, cancel: cancel, nothing: rand.Text(),
 		active: make(map[string]int), idle: make(chan struct{})}
 }
 
@@ -112,8 +117,8 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 // the client's address, and 503 where the handler has too many connections or is closed. The
 // place to begin behind is taken from the header Last-Event-ID or, for a page that was loaded
 // anew, the query parameter last_event_id; one that makes no sense is no place. Once the journal
-// is closed it answers 204, which ends the stream for good, to a client behind its last event,
-// and 410 where the rest, of a file, cannot be read any more.
+// is closed it answers 204, which ends the stream for good, to a client behind its last record,
+// and 410 where the rest, of a file that was moved, cannot be read any more.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", "GET")
@@ -156,12 +161,14 @@ func (h *Handler) place(r *http.Request) (at uint64, behind *mark) {
 	if id == "" {
 		id = r.URL.Query().Get("last_event_id")
 	}
-	if run, seq, ok := parseID(id); ok {
-		if at, ok := h.journal.Find(run, seq); ok {
-			return at, &mark{run, seq}
+	if m, ok := parseID(id); ok {
+		if m == (mark{run: h.nothing}) {
+			m = mark{}
+		} else if at, ok := h.journal.Find(m.run, m.seq); ok {
+			return at, &m
 		}
-		if at, ok := h.lastSnapshot(mark{run, seq}); ok {
-			return at, &mark{run, seq}
+		if at, ok := h.lastSnapshot(m); ok {
+			return at, &m
 		}
 	}
 	return h.journal.Start(), nil
@@ -175,6 +182,16 @@ func (h *Handler) lastSnapshot(m mark) (at uint64, ok bool) {
 		return 0, false
 	}
 	return records[0].At, true
+}
+
+// id names a record. That of a snapshot before any event means nothing to other handlers,
+// whose journals may have begun in another way.
+func (h *Handler) id(rec *journal.Record) string {
+	m := *markOf(rec)
+	if m == (mark{}) {
+		m.run = h.nothing
+	}
+	return formatID(m)
 }
 
 // over is the status for a client of a closed journal for whom nothing is left: 204 where it
@@ -236,8 +253,9 @@ type conn struct {
 	rc *http.ResponseController
 	// at is the place behind which the client is, behind the last event that it knows: nil
 	// where it needs a snapshot.
-	at     uint64
-	behind *mark
+	at      uint64
+	behind  *mark
+	written int // since the time for it was set
 }
 
 // watchClose makes Close end a write that waits for the client.
@@ -274,7 +292,7 @@ func (c *conn) serve(ctx context.Context) {
 		return
 	}
 	for {
-		changed := c.journal.Changed()
+		changed, closed := c.journal.Changed(), c.journal.Closed() // before Since, which then has the last record
 		records, err := c.journal.Since(c.at, batchSize)
 		more := full(records)
 		switch {
@@ -286,7 +304,7 @@ func (c *conn) serve(ctx context.Context) {
 			if !c.sendRecords(records) || !more && !c.pause(ctx) {
 				return
 			}
-		case !c.wait(ctx, changed):
+		case closed || !c.wait(ctx, changed):
 			return
 		}
 	}
@@ -303,9 +321,6 @@ func full(records []journal.Record) bool {
 
 // wait waits for the journal, and keeps the connection alive. It reports false at the end.
 func (c *conn) wait(ctx context.Context, changed <-chan struct{}) bool {
-	if c.journal.Closed() {
-		return false
-	}
 	var beat <-chan time.Time
 	if c.cfg.Heartbeat > 0 {
 		timer := time.NewTimer(c.cfg.Heartbeat)
@@ -346,7 +361,7 @@ func (c *conn) sendRecords(records []journal.Record) bool {
 	records = c.wanted(records)
 	for frame := range journal.Merged(records) {
 		c.at = frame.At
-		if err := write(c.w, &frame); err != nil {
+		if err := write(c, c.id(&frame), &frame); err != nil {
 			return false
 		}
 	}
@@ -383,12 +398,22 @@ func (c *conn) send(text string) bool {
 	if !c.bound() {
 		return false
 	}
-	_, err := c.w.Write([]byte(text))
+	_, err := io.WriteString(c, text)
 	return err == nil && c.rc.Flush() == nil
 }
 
-// bound sets the time for the next write. It reports false once the handler is closed.
+// Write gives the client new time for every piece.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.written+len(p) > pieceBytes && !c.bound() {
+		return 0, http.ErrServerClosed
+	}
+	c.written += len(p)
+	return c.w.Write(p)
+}
+
+// bound sets the time for what is written next. It reports false once the handler is closed.
 func (c *conn) bound() bool {
+	c.written = 0
 	if c.cfg.WriteTimeout > 0 {
 		_ = c.rc.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout)) // as far as w supports it
 	}
