@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -35,6 +36,8 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 // file is a store of lines of JSON in a file, with an index in memory.
 type file struct {
 	f    *os.File
+	path string
+	info os.FileInfo // which file f is
 	sync bool
 	size int64 // of the records: where the next one goes. The writer's.
 
@@ -74,6 +77,13 @@ func Open(path string, cfg Config) (*Journal, error) {
 
 func open(f *os.File, cfg Config) (*Journal, error) {
 	s := &file{f: f, sync: cfg.Sync}
+	var err error
+	if s.path, err = filepath.Abs(f.Name()); err != nil {
+		return nil, err
+	}
+	if s.info, err = f.Stat(); err != nil {
+		return nil, err
+	}
 	dec := agentkernel.NewDecoder(cfg.State)
 	whole, err := s.scan(dec)
 	if err != nil {
@@ -83,6 +93,11 @@ func open(f *os.File, cfg Config) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(cfg, s, dec.Encoder())
+	if j.enc.State().IsRunning {
+		if err := j.learnRuns(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case len(s.index) == 0:
 		return j, j.snapshot()
@@ -94,6 +109,27 @@ func open(f *os.File, cfg Config) (*Journal, error) {
 	}
 	j.resume(s)
 	return j, nil
+}
+
+// learnRuns makes runs what enc follows, which a snapshot tells.
+func (j *Journal) learnRuns() error {
+	data, err := j.enc.Snapshot()
+	if err != nil {
+		return err
+	}
+	var snapshot struct {
+		Runs []struct {
+			RunID string `json:"run_id"`
+			Seq   uint64
+		}
+	}
+	if err := json.Unmarshal(data, &snapshot); err != nil {
+		return err
+	}
+	for _, r := range snapshot.Runs {
+		j.runs[r.RunID] = &runOrder{seq: r.Seq, counted: r.Seq}
+	}
+	return nil
 }
 
 // trim cuts off what stands behind the records.
@@ -215,7 +251,7 @@ func (s *file) since(at uint64, limit int) ([]Record, error) {
 	}
 	first, last := places[0], places[len(places)-1]
 	all := make([]byte, last.offset+int64(last.length)-first.offset)
-	if _, err := s.f.ReadAt(all, first.offset); err != nil {
+	if err := s.read(all, first.offset); err != nil {
 		return nil, err
 	}
 	records := make([]Record, len(places))
@@ -224,6 +260,23 @@ func (s *file) since(at uint64, limit int) ([]Record, error) {
 		records[i] = Record{At: from + uint64(i) + 1, RunID: p.runID, Seq: p.seq, Type: p.of, Data: all[begin : begin+int64(p.length) : begin+int64(p.length)]}
 	}
 	return records, nil
+}
+
+// read reads what was written, also where f is closed.
+func (s *file) read(p []byte, offset int64) error {
+	if _, err := s.f.ReadAt(p, offset); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !os.SameFile(info, s.info) {
+		return errors.Join(err, fmt.Errorf("journal: %s is another file now", s.path))
+	}
+	_, err = f.ReadAt(p, offset)
+	return err
 }
 
 // batchBytes bounds what is read at once, which is what each reader that stalls holds.

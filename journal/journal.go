@@ -2,7 +2,6 @@ package journal
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -46,13 +45,18 @@ var ErrGone = errors.New("journal: the place is not kept any more")
 // goroutine at a time, which the listeners of an agent are; everything else may be called
 // from any goroutine.
 type Journal struct {
-	enc   *agentkernel.Encoder
-	every int
-	store store
+	// writing guards what Append and Close do. No writer waits for a reader.
+	writing sync.Mutex
+	enc     *agentkernel.Encoder
+	every   int
+	store   store
 	// events, bytes and snapshotBytes decide when a snapshot is due.
 	events        int
 	bytes         int
 	snapshotBytes int
+	// owed: the records do not lead to where enc is, so that a snapshot comes next.
+	owed bool
+	runs map[string]*runOrder // those that enc follows
 
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next append
@@ -83,7 +87,7 @@ func newJournal(cfg Config, s store, enc *agentkernel.Encoder) *Journal {
 	if _, inMemory := s.(*ring); every == 0 || every < 0 && inMemory {
 		every = 1024
 	}
-	return &Journal{enc: enc, every: every, store: s, changed: make(chan struct{})}
+	return &Journal{enc: enc, every: every, store: s, runs: make(map[string]*runOrder), changed: make(chan struct{})}
 }
 
 // Follow writes everything that the agent does to the journal, from the next event on, until
@@ -104,7 +108,11 @@ func Follow(agent *agentkernel.Agent, j *Journal) (stop func()) {
 
 // resumeAt goes on behind ev with a snapshot.
 func (j *Journal) resumeAt(state agentkernel.AgentState, ev agentkernel.Event) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	j.enc.Resume(state, ev)
+	clear(j.runs)
+	j.follow(&ev)
 	return j.bridge()
 }
 
@@ -126,48 +134,17 @@ func (j *Journal) Err() error {
 	return j.err
 }
 
-// Append writes an event. When it returns, readers have it. Events that cannot be written
-// leave a gap, behind which the next Append begins with a snapshot. An event in the middle of
-// a run whose beginning the journal does not have is written as a snapshot.
-func (j *Journal) Append(ev agentkernel.Event) error {
-	if j.snapshotBytes < 0 {
-		if err := j.snapshot(); err != nil {
-			_, _ = j.enc.Encode(ev) // so that the next snapshot knows of it
-			return err
-		}
-	}
-	follows := j.enc.Follows(ev)
-	data, err := j.enc.Encode(ev)
-	if err == nil && !follows {
-		return j.bridge()
-	}
-	if err == nil {
-		err = j.write(Record{RunID: ev.RunID, Seq: ev.Seq, Type: ev.Type, Data: data, update: slim(ev, data)})
-	}
-	if err != nil {
-		j.snapshotBytes = -1
-		return fmt.Errorf("journal: seq %d of run %q: %w", ev.Seq, ev.RunID, err)
-	}
-	j.events++
-	j.bytes += len(data)
-	if j.every > 0 && j.events >= j.every && j.bytes >= j.snapshotBytes {
-		return j.snapshot()
-	}
-	return nil
-}
-
 // bridge writes a snapshot that readers cannot do without: where it fails, the next Append
 // begins with one.
 func (j *Journal) bridge() error {
 	err := j.snapshot()
-	if err != nil {
-		j.snapshotBytes = -1
-	}
+	j.owed = err != nil
 	return err
 }
 
 // snapshot writes one.
-func (j *Journal) snapshot() error {
+func (j *Journal) snapshot() (err error) {
+	defer recovered(&err)
 	data, err := j.enc.Snapshot()
 	if err != nil {
 		return err
@@ -209,7 +186,8 @@ func (j *Journal) Find(runID string, seq uint64) (at uint64, ok bool) {
 func (j *Journal) Start() uint64 { return j.store.start() }
 
 // Changed returns a channel that is closed when the next record is there, or the journal
-// closed. A reader asks for it before it calls Since.
+// closed. A reader asks for it before it calls Since, and for Closed too: no record comes
+// behind those that Since returns then.
 func (j *Journal) Changed() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -223,18 +201,24 @@ func (j *Journal) Closed() bool {
 	return j.closed
 }
 
-// Close ends the journal: readers are woken, and what is appended afterwards is an error. It
-// closes a file. It may be called more than once, and not beside Append.
+// Close ends the journal: readers are woken, and what is appended afterwards is an error. What
+// it holds may still be read; a file is closed, and read as long as it stands where it was.
+// Close may be called more than once, and from any goroutine.
 func (j *Journal) Close() error {
-	j.mu.Lock()
-	if j.closed {
-		j.mu.Unlock()
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if j.Closed() {
 		return nil
 	}
+	var err error
+	if j.owed {
+		err = j.bridge()
+	}
+	j.mu.Lock()
 	j.closed = true
 	close(j.changed)
 	j.mu.Unlock()
-	return j.store.close()
+	return errors.Join(err, j.store.close())
 }
 
 // ring is a store in memory.

@@ -166,6 +166,11 @@ func read(t testing.TB, path string) string {
 	return string(raw)
 }
 
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
 // session writes two runs into a file and returns its path and the events.
 func session(t testing.TB, cfg journal.Config) (string, []agentkernel.Event) {
 	t.Helper()

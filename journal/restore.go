@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -12,19 +13,45 @@ import (
 // [agentkernel.Agent.Restore], and [Follow] then writes to the same journal.
 //
 // Where records are missing the state is what is known without them, and the error says
-// which: see [agentkernel.WireError].
+// which: see [agentkernel.WireError]. What is missing at the end of the journal cannot be told
+// from what was never written.
 func Restore(j *Journal) (agentkernel.AgentState, error) {
-	var dec agentkernel.Decoder
+	var r reader
 	var problems []error
 	for rec, err := range records(j, j.Start()) {
 		if err == nil {
-			_, err = dec.Decode(rec.Data)
+			_, err = r.decode(&rec)
 		}
 		if err != nil && !errors.Is(err, agentkernel.WireSkipped) {
 			problems = append(problems, err)
 		}
 	}
-	return dec.State(), errors.Join(problems...)
+	return r.dec.State(), errors.Join(problems...)
+}
+
+// reader decodes the records of a journal.
+type reader struct {
+	dec     agentkernel.Decoder
+	bridged bool   // the last record was a snapshot
+	seq     uint64 // of the last event of the agent's run
+}
+
+// decode is Decoder.Decode that also tells where the end of a run is missing: a journal says of
+// a run that died, with a snapshot, before another one begins.
+func (r *reader) decode(rec *Record) (agentkernel.Event, error) {
+	before := r.dec.State()
+	ev, err := r.dec.Decode(rec.Data)
+	lost := err == nil && !r.bridged && rec.Type != agentkernel.EventSnapshot &&
+		before.IsRunning && ev.ParentRunID == "" && ev.RunID != before.RunID
+	if lost {
+		err = &agentkernel.WireError{Problem: agentkernel.WireGap, RunID: ev.RunID, Seq: ev.Seq,
+			Err: fmt.Errorf("what follows seq %d of run %q is missing", r.seq, before.RunID)}
+	}
+	r.bridged = rec.Type == agentkernel.EventSnapshot
+	if rec.RunID == r.dec.State().RunID {
+		r.seq = rec.Seq
+	}
+	return ev, err
 }
 
 // Events yields the events that the journal holds, rebuilt, snapshots among them: from the
@@ -37,13 +64,13 @@ func Events(j *Journal, fromSnapshot bool) iter.Seq2[agentkernel.Event, error] {
 		if fromSnapshot {
 			at = j.Start()
 		}
-		var dec agentkernel.Decoder
+		var r reader
 		for rec, err := range records(j, at) {
 			if err != nil {
 				yield(agentkernel.Event{}, err)
 				return
 			}
-			if !yield(dec.Decode(rec.Data)) {
+			if !yield(r.decode(&rec)) {
 				return
 			}
 		}
