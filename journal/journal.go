@@ -34,8 +34,6 @@ type Record struct {
 	// Data is one JSON object of the delta-only form, for [agentkernel.Decoder]. It is
 	// read-only and has no line break.
 	Data []byte
-
-	update *agentkernel.Event // what Merged needs of an update; nil where Data must be read
 }
 
 // ErrGone: the place is not in the journal any more. Begin at [Journal.Start].

@@ -74,3 +74,70 @@ func addProgress(sums map[agentkernel.ProgressKind]string, ev agentkernel.Event)
 		sums[ev.Progress.Kind] += ev.Progress.Text
 	}
 }
+
+// update is the record of a delta, as a journal has it.
+func update(seq uint64, data string) journal.Record {
+	return journal.Record{At: seq, RunID: "r", Seq: seq, Type: agentkernel.EventMessageUpdate, Data: []byte(data)}
+}
+
+func merged(records ...journal.Record) (out []string) {
+	for rec := range journal.Merged(records) {
+		out = append(out, string(rec.Data))
+	}
+	return out
+}
+
+// TestMergedByTheLetter: what merging makes of records, and which it leaves alone.
+func TestMergedByTheLetter(t *testing.T) {
+	const head = `{"v":1,"type":"message_update","run_id":"r","seq":`
+	one := update(1, head+`1,"delta":"a\"\\","content_index":2}`)
+	require.Equal(t, []string{head + `3,"content_index":2,"x":{"delta":[1,"}"]},"delta":"a\"\\\u003cb","coalesced":2}`},
+		merged(one, update(3, head+`3,"coalesced":1,"delta":"\u003cb","content_index":2,"x":{"delta":[1,"}"]}}`)))
+	require.Equal(t, []string{head + `2,"content_index":2,"delta":"a\"\\","coalesced":1}`},
+		merged(one, update(2, head+`2,"content_index":2}`)))
+	for name, other := range map[string]string{
+		"another block": head + `2,"delta":"b"}`, "another kind": head + `2,"delta":"b","content_index":2,"delta_kind":"thinking"}`,
+		"another attempt": head + `2,"delta":"b","content_index":2,"attempt":2}`, "whole": head + `2,"delta":"b","content_index":2,"message":{}}`,
+		"white space": head + `2, "delta":"b","content_index":2}`, "another spelling": head + `2,"Delta":"b","content_index":2}`,
+		"escaped key": head + `2,"delt\u0061":"b","content_index":2}`, "no string": head + `2,"delta":null,"content_index":2}`,
+		"negative": head + `2,"delta":"b","coalesced":-1,"content_index":2}`, "cut off": head + `2,"delta":"b","content_index":2`,
+		"huge": head + `2,"delta":"b","coalesced":99999999999999999999,"content_index":2}`, "empty": "", "braces": "{}", "quote": `{"}`,
+	} {
+		require.Equal(t, []string{string(one.Data), other}, merged(one, update(2, other)), name)
+		require.Equal(t, []string{other, string(one.Data)}, merged(update(2, other), one), name)
+	}
+	elsewhere := update(2, head+`2,"delta":"b","content_index":2}`)
+	elsewhere.RunID = "another"
+	require.Len(t, merged(one, elsewhere), 2)
+}
+
+// FuzzMerged: any texts come out joined, and nothing that a record may hold breaks merging.
+func FuzzMerged(f *testing.F) {
+	f.Add("a", "b", []byte(`{"v":1,"delta":"x"}`))
+	f.Add("\"\\", "<&>\u2028\xff\x00", []byte(`{"delta":"\\"`))
+	f.Add("", "{}[],", []byte(`{"a":{"b":[{}]},"delta":1,}`))
+	f.Fuzz(func(t *testing.T, a, b string, raw []byte) {
+		var records []journal.Record
+		want := ""
+		for i, text := range []string{a, b, a} {
+			ev := agentkernel.Event{Type: agentkernel.EventMessageUpdate, RunID: "r", Seq: uint64(i + 1), Delta: text}
+			data, err := json.Marshal(ev)
+			require.NoError(t, err)
+			var read agentkernel.Event
+			require.NoError(t, json.Unmarshal(data, &read))
+			want += read.Delta
+			records = append(records, update(ev.Seq, string(data)))
+		}
+		out := merged(records...)
+		require.Len(t, out, 1)
+		var got agentkernel.Event
+		require.NoError(t, json.Unmarshal([]byte(out[0]), &got))
+		require.Equal(t, want, got.Delta)
+		require.Equal(t, [2]int{3, 2}, [2]int{int(got.Seq), got.Coalesced})
+
+		out = merged(update(1, string(raw)), update(2, string(raw)))
+		if json.Valid(raw) {
+			require.True(t, json.Valid([]byte(out[0])), "%q", out[0])
+		}
+	})
+}

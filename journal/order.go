@@ -131,7 +131,7 @@ func (j *Journal) append(ev agentkernel.Event, ordered bool) error {
 		j.owed = true
 		return err
 	case !j.owed && ordered:
-		rec.Data, rec.update = data, slim(ev, data)
+		rec.Data = data
 		return j.record(rec)
 	case hold:
 		j.owed = true
