@@ -3,11 +3,13 @@ package journal_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/journal"
 )
 
@@ -124,4 +126,24 @@ func TestCloseBesideAppend(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, j.Close())
 	}
+}
+
+// TestLargeRecordsAreShared: readers of a file who hold a long record hold one copy of it.
+func TestLargeRecordsAreShared(t *testing.T) {
+	long := agentkernel.AgentState{Messages: []agentkernel.AgentMessage{agentkernel.UserMessage(strings.Repeat("x", 100_000))}}
+	j, err := journal.Open(filepath.Join(t.TempDir(), "j.jsonl"), journal.Config{State: long})
+	require.NoError(t, err)
+	defer j.Close()
+	require.NoError(t, j.Append(agentkernel.Event{Type: agentkernel.EventAgentStart, RunID: "r", Seq: 1}))
+	a, err := j.Since(0, 10)
+	require.NoError(t, err)
+	b, err := j.Since(0, 10)
+	require.NoError(t, err)
+	require.Len(t, a, 1)
+	require.Same(t, &a[0].Data[0], &b[0].Data[0])
+	require.Equal(t, uint64(1), b[0].At)
+	rest, err := j.Since(1, 10)
+	require.NoError(t, err)
+	require.Len(t, rest, 1)
+	require.Equal(t, agentkernel.EventAgentStart, rest[0].Type)
 }

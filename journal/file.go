@@ -44,6 +44,10 @@ type file struct {
 	mu    sync.Mutex
 	index []place
 	last  uint64 // the place before the last snapshot
+	// large are the last records beyond batchBytes that were read. Readers who hold one, since
+	// their clients take their time, share it.
+	large [4]Record
+	next  int // the place in large for the next one
 }
 
 // place is where a record stands in the file.
@@ -246,8 +250,15 @@ func (s *file) since(at uint64, limit int) ([]Record, error) {
 	places := s.index[from:min(uint64(len(s.index)), from+uint64(max(limit, 0)))]
 	s.mu.Unlock()
 	places = places[:batch(places)]
-	if len(places) == 0 {
+	switch {
+	case len(places) == 0:
 		return nil, nil
+	case places[0].length > batchBytes: // then it is alone
+		rec, err := s.readLarge(from+1, places[0])
+		if err != nil {
+			return nil, err
+		}
+		return []Record{rec}, nil
 	}
 	first, last := places[0], places[len(places)-1]
 	all := make([]byte, last.offset+int64(last.length)-first.offset)
@@ -257,9 +268,43 @@ func (s *file) since(at uint64, limit int) ([]Record, error) {
 	records := make([]Record, len(places))
 	for i, p := range places {
 		begin := p.offset - first.offset
-		records[i] = Record{At: from + uint64(i) + 1, RunID: p.runID, Seq: p.seq, Type: p.of, Data: all[begin : begin+int64(p.length) : begin+int64(p.length)]}
+		end := begin + int64(p.length)
+		records[i] = p.record(from+uint64(i)+1, all[begin:end:end])
 	}
 	return records, nil
+}
+
+func (p *place) record(at uint64, data []byte) Record {
+	return Record{At: at, RunID: p.runID, Seq: p.seq, Type: p.of, Data: data}
+}
+
+// readLarge is the record at, which is p, from memory where that still has it.
+func (s *file) readLarge(at uint64, p place) (Record, error) {
+	if rec := s.recall(at); rec.At == at {
+		return rec, nil
+	}
+	data := make([]byte, p.length)
+	if err := s.read(data, p.offset); err != nil {
+		return Record{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec := p.record(at, data)
+	s.large[s.next] = rec
+	s.next = (s.next + 1) % len(s.large)
+	return rec, nil
+}
+
+// recall is the record at, or none.
+func (s *file) recall(at uint64) (rec Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.large {
+		if s.large[i].At == at {
+			return s.large[i]
+		}
+	}
+	return rec
 }
 
 // read reads what was written, also where f is closed.
