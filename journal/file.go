@@ -215,6 +215,15 @@ func (s *file) add(p place) {
 	if p.of == agentkernel.EventSnapshot {
 		s.last = uint64(len(s.index))
 	}
+	if n := len(s.index); n > 0 { // most records need no string of their own
+		before := &s.index[n-1]
+		if before.runID == p.runID {
+			p.runID = before.runID
+		}
+		if before.of == p.of {
+			p.of = before.of
+		}
+	}
 	s.index = append(s.index, p)
 }
 

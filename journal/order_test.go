@@ -51,11 +51,18 @@ func chatter(t *testing.T) *agentkernel.Agent {
 // TestAsynchronousJournal: a journal that is written by an asynchronous subscriber, however
 // late it is, gives the state behind each event that is no update, and is whole.
 func TestAsynchronousJournal(t *testing.T) {
+	t.Run("chatter", func(t *testing.T) { asynchronousJournal(t, 2, chatter) })
+	t.Run("with subagents", func(t *testing.T) {
+		asynchronousJournal(t, 1, func(t *testing.T) *agentkernel.Agent { return delegate(t) })
+	})
+}
+
+func asynchronousJournal(t *testing.T, runs int, make func(*testing.T) *agentkernel.Agent) {
 	for _, late := range []time.Duration{0, 100 * time.Microsecond, 700 * time.Microsecond, 3 * time.Millisecond, 20 * time.Millisecond, time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j.jsonl")
 			var live agentkernel.AgentState
-			synctest.Test(t, func(t *testing.T) { live = asynchronous(t, path, late) })
+			synctest.Test(t, func(t *testing.T) { live = asynchronous(t, make(t), runs, path, late) })
 			j, err := journal.Open(path, journal.Config{})
 			require.NoError(t, err)
 			got, err := journal.Restore(j)
@@ -66,8 +73,7 @@ func TestAsynchronousJournal(t *testing.T) {
 	}
 }
 
-func asynchronous(t *testing.T, path string, late time.Duration) agentkernel.AgentState {
-	agent := chatter(t)
+func asynchronous(t *testing.T, agent *agentkernel.Agent, runs int, path string, late time.Duration) agentkernel.AgentState {
 	file, err := journal.Open(path, journal.Config{SnapshotEvery: 15})
 	require.NoError(t, err)
 	ring := journal.NewRing(journal.Config{})
@@ -88,7 +94,7 @@ func asynchronous(t *testing.T, path string, late time.Duration) agentkernel.Age
 			sameState(t, folded, got)
 		}
 	}, agentkernel.AsyncOptions{})
-	for range 2 {
+	for range runs {
 		_, err := agent.Run(t.Context(), "hi")
 		require.NoError(t, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -135,9 +136,11 @@ func TestEndWithoutEvents(t *testing.T) {
 // TestLastRecordsBeforeTheEnd: what is written and closed while a client is being served still
 // comes on its connection.
 func TestLastRecordsBeforeTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.jsonl")
 	synctest.Test(t, func(t *testing.T) {
 		events, _ := frames(t)
-		j := journal.NewRing(journal.Config{})
+		j, err := journal.Open(path, journal.Config{})
+		require.NoError(t, err)
 		h := sse.NewHandler(j, sse.Config{MinInterval: time.Second})
 		w, done := serve(t.Context(), h, "")
 		require.NoError(t, j.Append(events[0]))
