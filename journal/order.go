@@ -24,7 +24,7 @@ func (j *Journal) begins(ev *agentkernel.Event) *runOrder {
 	}
 	r := new(runOrder)
 	if ev.Seq > 1 { // what came before is not expected any more
-		r.seq = ev.Seq - 1 - min(coalesced(ev), ev.Seq-1)
+		r.seq = ev.Seq - 1 - uint64(ev.Coalesced)
 		r.counted = r.seq
 	}
 	j.runs[ev.RunID] = r
@@ -39,8 +39,9 @@ func (j *Journal) follow(ev *agentkernel.Event) (ordered bool, missing uint64) {
 	if !known {
 		r = j.begins(ev)
 	}
-	ordered = (known || ev.Seq <= 1) && ev.Seq == r.seq+1+coalesced(ev)
-	r.counted += 1 + coalesced(ev)
+	n := 1 + uint64(ev.Coalesced)
+	ordered = (known || ev.Seq == 1) && ev.Seq == r.seq+n
+	r.counted += n
 	r.seq = ev.Seq
 	if ev.Type == agentkernel.EventAgentEnd {
 		delete(j.runs, ev.RunID)
@@ -48,8 +49,6 @@ func (j *Journal) follow(ev *agentkernel.Event) (ordered bool, missing uint64) {
 	}
 	return ordered, missing
 }
-
-func coalesced(ev *agentkernel.Event) uint64 { return uint64(max(ev.Coalesced, 0)) }
 
 // repeats tells whether ev came before.
 func (j *Journal) repeats(ev *agentkernel.Event) bool {
@@ -87,8 +86,9 @@ func (j *Journal) interrupts(ev *agentkernel.Event) bool {
 // passed: at the next event that is no update, or once none of them is missing, whichever
 // comes first. Until then readers have none of them.
 //
-// An event that came before is an error and changes nothing. So is, at the end of a run, that
-// events of it did not come; the end is written all the same.
+// An event that came before, or that cannot be from a run since its numbers make no sense, is an
+// error and changes nothing. That events did not come is an error at the end of their run, which
+// is written all the same.
 func (j *Journal) Append(ev agentkernel.Event) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -99,6 +99,8 @@ func (j *Journal) Append(ev agentkernel.Event) error {
 	case ev.Type == agentkernel.EventSnapshot:
 		_, err := j.enc.Encode(ev) // which tells why not
 		return fail(err)
+	case ev.RunID == "", ev.Seq == 0, ev.Coalesced < 0, uint64(ev.Coalesced) >= ev.Seq:
+		return fail(agentkernel.WireGarbage)
 	case j.repeats(&ev):
 		return fail(agentkernel.WireDuplicate)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -255,4 +256,46 @@ func TestMessageThatPanics(t *testing.T) {
 	got, err := journal.Restore(j)
 	require.NoError(t, err)
 	sameState(t, agent.State(), got)
+}
+
+// TestAnyOrder: whatever is dropped, repeated, swapped or counted wrongly before Append, what the
+// journal holds can be read without an error, from its beginning and from its last snapshot.
+func TestAnyOrder(t *testing.T) {
+	var events []agentkernel.Event
+	for _, agent := range []*agentkernel.Agent{delegate(t), talk(t, 2)} {
+		agent.Subscribe(func(ev agentkernel.Event) { events = append(events, ev) })
+		for range 2 {
+			_, _ = agent.Run(t.Context(), "hi") // the second one may fail, which is a run too
+		}
+	}
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		j := journal.NewRing(journal.Config{SnapshotEvery: 1 + r.IntN(40)})
+		feed := slices.Clone(events)
+		for range 1 + r.IntN(20) {
+			a, b := r.IntN(len(feed)), r.IntN(len(feed))
+			switch r.IntN(4) {
+			case 0:
+				feed = slices.Delete(feed, a, min(a+1+r.IntN(5), len(feed)))
+			case 1:
+				feed[a], feed[b] = feed[b], feed[a]
+			case 2:
+				feed[a].Coalesced = r.IntN(10) - 2
+			case 3:
+				feed = slices.Insert(feed, a, feed[b])
+			}
+		}
+		for _, ev := range feed {
+			_ = j.Append(ev)
+		}
+		for ev, err := range journal.Events(j, false) {
+			require.NoError(t, err, "seed %d: %s %d", seed, ev.Type, ev.Seq)
+		}
+		got, err := journal.Restore(j)
+		require.NoError(t, err)
+		require.NoError(t, j.Close())
+		again, err := journal.Restore(j)
+		require.NoError(t, err)
+		require.Len(t, again.Messages, max(len(got.Messages), len(again.Messages)))
+	}
 }
