@@ -14,5 +14,6 @@
 // Among the events stand snapshots, from which a reader may begin, so that one that comes
 // late reads little. A journal begins with one. Two rules decide when the next one is due:
 // Config.SnapshotEvery events were written since, and at least as many bytes as a snapshot
-// takes, so that snapshots at most double what is written.
+// takes, so that snapshots at most double what is written. Another one stands wherever the
+// records alone do not lead on: see [Journal.Append].
 package journal

@@ -11,8 +11,8 @@ import (
 // Config is how a journal is kept.
 type Config struct {
 	// SnapshotEvery is the least number of events between two snapshots. Zero means 1,024;
-	// negative, for a file, only the one at its beginning. A ring of Config{SnapshotEvery: n}
-	// holds at least the last n events.
+	// negative, for a file, only the one at its beginning and those that bridge a gap. A ring
+	// of Config{SnapshotEvery: n} holds at least the last n events.
 	SnapshotEvery int
 	// State is the agent's state at the beginning of the journal, where that is not empty. A
 	// file that holds records knows better.

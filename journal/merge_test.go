@@ -118,21 +118,21 @@ func FuzzMerged(f *testing.F) {
 	f.Add("", "{}[],", []byte(`{"a":{"b":[{}]},"delta":1,}`))
 	f.Fuzz(func(t *testing.T, a, b string, raw []byte) {
 		var records []journal.Record
-		want := ""
+		var want strings.Builder
 		for i, text := range []string{a, b, a} {
 			ev := agentkernel.Event{Type: agentkernel.EventMessageUpdate, RunID: "r", Seq: uint64(i + 1), Delta: text}
 			data, err := json.Marshal(ev)
 			require.NoError(t, err)
 			var read agentkernel.Event
 			require.NoError(t, json.Unmarshal(data, &read))
-			want += read.Delta
+			want.WriteString(read.Delta)
 			records = append(records, update(ev.Seq, string(data)))
 		}
 		out := merged(records...)
 		require.Len(t, out, 1)
 		var got agentkernel.Event
 		require.NoError(t, json.Unmarshal([]byte(out[0]), &got))
-		require.Equal(t, want, got.Delta)
+		require.Equal(t, want.String(), got.Delta)
 		require.Equal(t, [2]int{3, 2}, [2]int{int(got.Seq), got.Coalesced})
 
 		out = merged(update(1, string(raw)), update(2, string(raw)))
