@@ -123,15 +123,18 @@ func (j *Journal) learnRuns() error {
 	}
 	var snapshot struct {
 		Runs []struct {
-			RunID string `json:"run_id"`
-			Seq   uint64
+			RunID       string `json:"run_id"`
+			ParentRunID string `json:"parent_run_id"`
+			Seq         uint64
 		}
 	}
 	if err := json.Unmarshal(data, &snapshot); err != nil {
 		return err
 	}
 	for _, r := range snapshot.Runs {
-		j.runs[r.RunID] = &runOrder{seq: r.Seq, counted: r.Seq}
+		if r.Seq > 0 { // otherwise it goes on as one whose beginning is not known
+			j.runs[r.RunID] = &runOrder{seq: r.Seq, counted: r.Seq, parent: r.ParentRunID}
+		}
 	}
 	return nil
 }

@@ -11,18 +11,22 @@ import (
 type runOrder struct {
 	seq     uint64 // of the last event
 	counted uint64 // events, with those that updates stand for
+	parent  string
 }
 
 // maxRuns is how many runs an Encoder follows at once.
 const maxRuns = 1024
 
 // begins notes the run of ev, to which nothing has come yet. As for enc, the first event of a
-// run that no run has made ends the others.
+// run that no run has made ends the others; while the agent's run is open, a run with a parent
+// is a child, also where the parent has not been seen.
 func (j *Journal) begins(ev *agentkernel.Event) *runOrder {
-	if j.runs[ev.ParentRunID] == nil || len(j.runs) >= maxRuns {
+	own := j.runs[j.enc.State().RunID]
+	child := ev.ParentRunID != "" && (j.runs[ev.ParentRunID] != nil || own != nil && own.parent == "")
+	if !child || len(j.runs) >= maxRuns {
 		clear(j.runs)
 	}
-	r := new(runOrder)
+	r := &runOrder{parent: ev.ParentRunID}
 	if ev.Seq > 1 { // what came before is not expected any more
 		r.seq = ev.Seq - 1 - uint64(ev.Coalesced)
 		r.counted = r.seq
