@@ -69,6 +69,17 @@ func (e *Encoder) Follows(ev Event) bool {
 	return own != nil && own.joined && e.stream.bearsChild(ev.ParentRunID)
 }
 
+// Repeats tells whether ev came before, as far as is remembered: it is of one of the last runs
+// that ended, or no later than the last event of its run. A reader takes such a record for a
+// duplicate.
+func (e *Encoder) Repeats(ev Event) bool {
+	if _, over := e.stream.ended(ev.RunID, ev.ParentRunID); over {
+		return true
+	}
+	r := e.stream.runs[ev.RunID]
+	return r != nil && ev.Seq <= r.seq
+}
+
 // State is the state after the events so far: [Reduce] over them.
 func (e *Encoder) State() AgentState { return e.stream.state }
 

@@ -53,8 +53,9 @@ type Journal struct {
 	bytes         int
 	snapshotBytes int
 	// owed: the records do not lead to where enc is, so that a snapshot comes next.
-	owed bool
-	runs map[string]*runOrder // those that enc follows
+	owed  bool
+	runs  map[string]*runOrder // those that are open
+	heard uint64               // events
 
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next append

@@ -12,9 +12,11 @@ type runOrder struct {
 	seq     uint64 // of the last event
 	counted uint64 // events, with those that updates stand for
 	parent  string
+	heard   uint64 // when the last event came, counted in events
 }
 
-// maxRuns is how many runs an Encoder follows at once.
+// maxRuns bounds the runs whose order is kept. Beyond it the child that is silent longest makes
+// room, as it does in an Encoder.
 const maxRuns = 1024
 
 // begins notes the run of ev, to which nothing has come yet. As for enc, the first event of a
@@ -23,8 +25,11 @@ const maxRuns = 1024
 func (j *Journal) begins(ev *agentkernel.Event) *runOrder {
 	own := j.runs[j.enc.State().RunID]
 	child := ev.ParentRunID != "" && (j.runs[ev.ParentRunID] != nil || own != nil && own.parent == "")
-	if !child || len(j.runs) >= maxRuns {
+	if !child {
 		clear(j.runs)
+	}
+	if len(j.runs) >= maxRuns {
+		j.makeRoom()
 	}
 	r := &runOrder{parent: ev.ParentRunID}
 	if ev.Seq > 1 { // what came before is not expected any more
@@ -33,6 +38,21 @@ func (j *Journal) begins(ev *agentkernel.Event) *runOrder {
 	}
 	j.runs[ev.RunID] = r
 	return r
+}
+
+// makeRoom forgets the child that is silent longest and has no open children.
+func (j *Journal) makeRoom() {
+	parents := make(map[string]bool, len(j.runs))
+	for _, r := range j.runs {
+		parents[r.parent] = true
+	}
+	silent := ""
+	for id, r := range j.runs {
+		if r.parent != "" && !parents[id] && (silent == "" || r.heard < j.runs[silent].heard) {
+			silent = id
+		}
+	}
+	delete(j.runs, silent)
 }
 
 // follow counts ev. It tells whether the journal has all of its run that came before, and how
@@ -44,7 +64,9 @@ func (j *Journal) follow(ev *agentkernel.Event) (ordered bool, missing uint64) {
 		r = j.begins(ev)
 	}
 	n := 1 + uint64(ev.Coalesced)
-	ordered = (known || ev.Seq == 1) && ev.Seq == r.seq+n
+	ordered = known && ev.Seq == r.seq+n || !known && j.enc.Follows(*ev)
+	j.heard++
+	r.heard = j.heard
 	r.counted += n
 	r.seq = ev.Seq
 	if ev.Type == agentkernel.EventAgentEnd {
@@ -52,12 +74,6 @@ func (j *Journal) follow(ev *agentkernel.Event) (ordered bool, missing uint64) {
 		missing = r.seq - min(r.counted, r.seq)
 	}
 	return ordered, missing
-}
-
-// repeats tells whether ev came before.
-func (j *Journal) repeats(ev *agentkernel.Event) bool {
-	r := j.runs[ev.RunID]
-	return r != nil && ev.Seq <= r.seq
 }
 
 // awaits tells whether updates are on their way that others have passed.
@@ -105,7 +121,7 @@ func (j *Journal) Append(ev agentkernel.Event) error {
 		return fail(err)
 	case ev.RunID == "", ev.Seq == 0, ev.Coalesced < 0, uint64(ev.Coalesced) >= ev.Seq:
 		return fail(agentkernel.WireGarbage)
-	case j.repeats(&ev):
+	case j.enc.Repeats(ev):
 		return fail(agentkernel.WireDuplicate)
 	}
 	if j.interrupts(&ev) && j.events > 0 {

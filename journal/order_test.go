@@ -146,7 +146,7 @@ func TestMissingEvents(t *testing.T) {
 			require.Equal(t, i == ends, errors.Is(err, agentkernel.WireGap), "lost %d, at %d: %v", lost, i, err)
 			if i != ends {
 				require.NoError(t, err)
-				require.Equal(t, ev.Type != agentkernel.EventAgentEnd, errors.Is(j.Append(ev), agentkernel.WireDuplicate))
+				require.ErrorIs(t, j.Append(ev), agentkernel.WireDuplicate)
 			}
 		}
 		for ev, err := range journal.Events(j, false) {
