@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/spinner"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+	"github.com/agentkernel-go/agentkernel"
+)
+
+// model is the screen. What it shows of the agent is in feed; the rest is what only a screen
+// has: the line that is typed, the questions, what waits to be printed.
+type model struct {
+	chat  *chat
+	feed  feed
+	paint painter
+	input textinput.Model
+	spin  spinner.Model
+	// height is the terminal's, 0 until it is known.
+	height int
+	// first is printed when the terminal's size is known.
+	first []block
+	// asks are the questions that wait for an answer. The first one is shown.
+	asks []*ask
+	// listed are the names of the sessions as they were listed last.
+	listed []string
+	// lines wait to be printed; printing holds while some are on their way.
+	lines    []string
+	printing bool
+	spinning bool
+	// leaving holds for a moment after ctrl+c; presses tells which one.
+	leaving bool
+	presses int
+}
+
+// What the screen tells itself.
+type (
+	printedMsg struct{}
+	failedMsg  struct{ error }
+	stayMsg    struct{ press int }
+)
+
+// newModel is a screen of the chat that begins with what was shown before.
+func newModel(c *chat, f feed, shown []block) *model {
+	m := &model{chat: c, feed: f, first: shown, input: textinput.New(), spin: spinner.New(spinner.WithSpinner(spinner.MiniDot))}
+	m.input.Prompt = "› "
+	m.input.Placeholder = "say something"
+	m.paint.resize(80)
+	return m
+}
+
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd { return tea.Batch(m.input.Focus(), tea.RequestBackgroundColor) }
+
+// Update implements tea.Model.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case eventMsg:
+		done := m.print(m.feed.fold(agentkernel.Event(msg))...)
+		return m, tea.Batch(done, m.spinWhileRunning())
+	case askMsg:
+		m.asks = append(m.asks, msg.ask)
+	case unaskMsg:
+		m.unask(msg.ask)
+	case printedMsg:
+		m.printing = false
+		return m, m.printNext()
+	case failedMsg:
+		return m, m.print(block{kind: blockError, text: msg.Error()})
+	case stayMsg:
+		m.leaving = m.leaving && msg.press != m.presses
+	case spinner.TickMsg:
+		return m, m.spun(msg)
+	case tea.WindowSizeMsg:
+		return m, m.resized(msg)
+	case tea.BackgroundColorMsg:
+		m.paint.background(!msg.IsDark())
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
+	default: // a paste, the blinking of the cursor
+		var cmd tea.Cmd
+		m.input, cmd = m.input.Update(msg)
+		return m, cmd
+	}
+	return m, nil
+}
+
+func (m *model) resized(msg tea.WindowSizeMsg) tea.Cmd {
+	m.height = msg.Height
+	m.paint.resize(msg.Width)
+	m.input.SetWidth(max(msg.Width-4, 10))
+	first := m.first
+	m.first = nil
+	return m.print(first...)
+}
+
+// print puts blocks above the live area. The commands of two updates may overtake each other,
+// so there is only one at a time.
+func (m *model) print(blocks ...block) tea.Cmd {
+	for _, b := range blocks {
+		m.lines = append(m.lines, m.paint.block(b)...)
+	}
+	return m.printNext()
+}
+
+// printNext prints some of the lines that wait: fewer than the terminal has, which could not
+// show them before they scroll away.
+func (m *model) printNext() tea.Cmd {
+	if m.printing || len(m.lines) == 0 || m.height == 0 {
+		return nil
+	}
+	n := min(len(m.lines), max(m.height/2, 1))
+	text := strings.Join(m.lines[:n], "\n")
+	if text == "" {
+		text = " " // nothing would be printed
+	}
+	m.lines, m.printing = m.lines[n:], true
+	return tea.Sequence(tea.Println(text), func() tea.Msg { return printedMsg{} })
+}
+
+// spinWhileRunning starts the spinner where a run is active; it stops by itself.
+func (m *model) spinWhileRunning() tea.Cmd {
+	if m.spinning || !m.feed.state.IsRunning {
+		return nil
+	}
+	m.spinning = true
+	return m.spin.Tick
+}
+
+func (m *model) spun(msg spinner.TickMsg) tea.Cmd {
+	if !m.feed.state.IsRunning {
+		m.spinning = false
+		return nil
+	}
+	var cmd tea.Cmd
+	m.spin, cmd = m.spin.Update(msg)
+	return cmd
+}
+
+// question is the one that is shown, or nil.
+func (m *model) question() *ask {
+	if len(m.asks) == 0 {
+		return nil
+	}
+	return m.asks[0]
+}
+
+func (m *model) unask(gone *ask) {
+	for i, a := range m.asks {
+		if a == gone {
+			m.asks = append(m.asks[:i:i], m.asks[i+1:]...)
+			return
+		}
+	}
+}
+
+// leave quits at the second press within two seconds; the first one empties the line.
+func (m *model) leave() tea.Cmd {
+	if m.leaving {
+		return tea.Quit
+	}
+	m.input.Reset()
+	m.presses++
+	m.leaving = true
+	press := m.presses
+	return tea.Tick(2*time.Second, func(time.Time) tea.Msg { return stayMsg{press} })
+}
+
+// sessions shows the stored sessions, numbered from the last used one.
+func (m *model) sessions() tea.Cmd {
+	list, err := m.chat.sessions.list()
+	if err != nil {
+		return m.print(block{kind: blockError, text: err.Error()})
+	}
+	m.listed = nil
+	text := "No session is stored yet."
+	if len(list) > 0 {
+		text = "Sessions; /resume N goes on with one:"
+	}
+	for i, s := range list {
+		m.listed = append(m.listed, s.name)
+		here := ""
+		if s.name == m.chat.session.name {
+			here = " (this one)"
+		}
+		text += fmt.Sprintf("\n%d  %s  %s%s", i+1, s.name, fit(s.title, 40), here)
+	}
+	return m.print(block{kind: blockNote, text: text})
+}
+
+// resume goes on with the n-th of the sessions that were listed last.
+func (m *model) resume(n int) tea.Cmd {
+	if n < 1 || n > len(m.listed) {
+		return m.print(block{kind: blockError, text: "there is no such session: see /sessions"})
+	}
+	f, shown, err := m.chat.resume(m.listed[n-1])
+	if err != nil {
+		return m.print(block{kind: blockError, text: err.Error()})
+	}
+	m.feed = f
+	return m.print(resumed(m.chat.session.name, shown)...)
+}
+
+// maxShown bounds how much of a stored session is shown again.
+const maxShown = 200
+
+// resumed is what the screen shows of a session that goes on.
+func resumed(name string, shown []block) []block {
+	head := "session " + name
+	if n := len(shown) - maxShown; n > 0 {
+		head += fmt.Sprintf(", without its first %d blocks", n)
+		shown = shown[n:]
+	}
+	return append([]block{{kind: blockNote, text: head}}, shown...)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/agentkernel-go/agentkernel"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// View draws the live area: what streams, what runs, a question, the input, the status. It is
+// never higher than the terminal; of what streams the end shows.
+func (m *model) View() tea.View {
+	var below []string
+	if m.question() == nil {
+		below = append(below, m.queued()...)
+	} else {
+		below = append(below, m.dialog()...)
+	}
+	below = append(below, m.input.View(), m.statusLine())
+	above := m.live()
+	if room := max(m.height-len(below), 0); len(above) > room {
+		above = above[len(above)-room:]
+	}
+	view := tea.NewView(strings.Join(append(above, below...), "\n"))
+	view.WindowTitle = "agentkernel"
+	return view
+}
+
+// live paints the message that is open, the calls that run, and the wait for a first word.
+func (m *model) live() (out []string) {
+	if message, ok := m.feed.state.StreamMessage.(agentkernel.Message); ok && message.Role == agentkernel.RoleAssistant {
+		out = append(out, m.streaming(message)...)
+	}
+	asked := ""
+	if a := m.question(); a != nil {
+		asked = a.req.Call.ID
+	}
+	for _, c := range m.feed.cards {
+		if c.id == asked { // the dialog shows it
+			continue
+		}
+		out = append(out, m.paint.card(c, maxOutputLines)...)
+	}
+	if m.feed.waiting {
+		out = append(out, m.spin.View()+dim.Render(" waiting for the model"))
+	}
+	return out
+}
+
+// streaming paints a message so far. Markdown is rendered once it is whole: half of a table or
+// a list is none.
+func (m *model) streaming(message agentkernel.Message) (out []string) {
+	room := m.paint.width * max(m.height, 1) // more cannot be seen
+	for _, b := range message.Content {
+		switch b.Type {
+		case agentkernel.ContentThinking:
+			out = append(out, m.paint.prefixed("  ", dim, tail(b.Thinking, room))...)
+		case agentkernel.ContentText:
+			out = append(out, m.paint.prefixed("", plain, tail(b.Text, room))...)
+		case agentkernel.ContentToolCall:
+			out = append(out, dim.Render(fmt.Sprintf("  writes a call of %s (%d bytes)", clean(b.ToolCall.Name), len(b.ToolCall.RawArgs))))
+		}
+	}
+	return out
+}
+
+// queued paints what the user said and the run has not taken yet.
+func (m *model) queued() (out []string) {
+	for _, waiting := range m.chat.steering.Items() {
+		out = append(out, m.paint.prefixed(dim.Render("⤷ "), dim, waiting.TextContent())...)
+	}
+	return out
+}
+
+// dialog paints the question that a gated call waits for.
+func (m *model) dialog() []string {
+	a := m.question()
+	out := m.paint.prefixed(yellow.Render("? "), bold, "May it "+a.req.Label+"?")
+	if a.req.Preview != nil {
+		out = append(out, m.paint.diff(a.req.Preview.Text, max(m.height-8, 3))...)
+	}
+	keys := "y: yes · n: no"
+	if a.mayAlways() {
+		keys += " · a: always " + a.req.Call.Name
+	}
+	if more := len(m.asks) - 1; more > 0 {
+		keys += fmt.Sprintf(" · %d more waiting", more)
+	}
+	if m.input.Value() != "" {
+		keys = "empty the line below to answer (ctrl+u), or send it"
+	}
+	return append(out, "  "+yellow.Render(keys))
+}
+
+// statusLine paints tokens, cost, session, and what keys do now.
+func (m *model) statusLine() string {
+	usage := m.feed.state.TotalUsage
+	parts := []string{fmt.Sprintf("%d in", usage.Input), fmt.Sprintf("%d out", usage.Output)}
+	if usage.Cost != nil {
+		parts = append(parts, fmt.Sprintf("$%.4f", *usage.Cost))
+	}
+	if n := m.feed.state.ContextTokens; n != nil {
+		parts = append(parts, fmt.Sprintf("context %d", *n))
+	}
+	switch {
+	case m.leaving:
+		parts = append(parts, "ctrl+c again quits")
+	case m.feed.state.IsRunning:
+		parts = append(parts, "enter steers, esc aborts")
+	default:
+		parts = append(parts, "/help")
+	}
+	parts = append(parts, "session "+m.chat.session.name)
+	return dim.Render(fit(strings.Join(parts, " · "), m.paint.width))
+}
+
+// fit cuts text that is wider than the width, saying so.
+func fit(text string, width int) string { return ansi.Truncate(text, width, "…") }
+
+// plainText is text without styles.
+func plainText(text string) string { return ansi.Strip(text) }
