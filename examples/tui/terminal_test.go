@@ -1,0 +1,273 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentkernel-go/agentkernel/agenttest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds the wait for a screen. A slow machine needs some of it; others do not.
+const patience = time.Minute
+
+// terminal is the program in a terminal of tmux.
+type terminal struct {
+	t   *testing.T
+	dir string // of the sockets and of the sessions
+	n   int    // of the socket: each start has a server of its own, since the last one may be ending
+}
+
+// open opens a terminal. Without tmux the test is skipped, under CI it fails.
+func openTerminal(t *testing.T) *terminal {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("there is no tmux")
+		}
+		t.Skip("there is no tmux")
+	}
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "tui") // the path of a socket must be short
+	require.NoError(t, err)
+	term := &terminal{t: t, dir: dir}
+	t.Cleanup(func() {
+		_ = term.command("kill-server").Run()
+		_ = os.RemoveAll(dir)
+	})
+	return term
+}
+
+func (term *terminal) file(name string) string { return filepath.Join(term.dir, name) }
+
+func (term *terminal) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("tmux", append([]string{"-u", "-f", os.DevNull, "-S", term.file(fmt.Sprint("socket", term.n))}, args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=xterm-256color", "TMUX=")
+	return cmd
+}
+
+func (term *terminal) tmux(args ...string) string {
+	term.t.Helper()
+	out, err := term.command(args...).CombinedOutput()
+	require.NoError(term.t, err, "tmux %q: %s", args, out)
+	return string(out)
+}
+
+// start starts the program, in a window that stays when it has ended.
+func (term *terminal) start(env string, args ...string) {
+	term.t.Helper()
+	exe, err := os.Executable()
+	require.NoError(term.t, err)
+	_ = term.command("kill-server").Run()
+	term.n++
+	program := fmt.Sprintf("env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u OPENAI_MODEL %s=1 %s '%s' -sessions '%s' %s",
+		asProgram, env, exe, term.file("sessions"), strings.Join(args, " "))
+	shell := fmt.Sprintf("sh -c \"echo \\$\\$ >'%s'; exec %s\"; echo exit code $?; exec sleep 1000", term.file("pid"), program)
+	term.tmux("new-session", "-d", "-x", "110", "-y", "40", shell)
+	term.until("›", "the input line")
+}
+
+func (term *terminal) keys(keys ...string) { term.tmux(append([]string{"send-keys"}, keys...)...) }
+
+func (term *terminal) typed(text string) { term.tmux("send-keys", "-l", text) }
+
+// screen is all that the terminal shows and has shown, without what differs from run to run.
+func (term *terminal) screen() string {
+	out, err := term.command("capture-pane", "-p", "-S", "-").CombinedOutput()
+	if err != nil { // it is just starting
+		return ""
+	}
+	return normal(string(out))
+}
+
+var (
+	duration = regexp.MustCompile(`\d+(\.\d+)? m?s\b`)
+	named    = regexp.MustCompile(`\d{8}-\d{6}\.\d{3}`)
+)
+
+// normal takes out of a screen what differs from run to run: times, names of sessions, and the
+// order in which cards were printed whose calls ran side by side.
+func normal(screen string) string {
+	screen = duration.ReplaceAllString(named.ReplaceAllString(screen, "SESSION"), "TIME")
+	var paragraphs []string
+	for p := range strings.SplitSeq(screen, "\n\n") {
+		if p = strings.Trim(p, "\n"); strings.TrimSpace(p) != "" {
+			paragraphs = append(paragraphs, p)
+		}
+	}
+	isCard := func(i int) bool { return i < len(paragraphs) && strings.HasPrefix(paragraphs[i], "● ") }
+	for i := 0; i < len(paragraphs); i++ {
+		from := i
+		for isCard(i) {
+			i++
+		}
+		slices.Sort(paragraphs[from:i])
+	}
+	return strings.Join(paragraphs, "\n\n") + "\n"
+}
+
+// until waits until the screen matches, and returns it.
+func (term *terminal) until(pattern, what string) string {
+	term.t.Helper()
+	match := regexp.MustCompile(pattern)
+	var got string
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if got = term.screen(); match.MatchString(got) {
+			return got
+		}
+	}
+	require.Fail(term.t, "the screen does not show "+what, "%s", got)
+	return ""
+}
+
+// golden waits until the screen matches, and then until it is the one in the file.
+func (term *terminal) golden(name, pattern string) {
+	term.t.Helper()
+	path := filepath.Join("testdata", "screens", name+".txt")
+	got := term.until(pattern, name)
+	want, _ := os.ReadFile(path)
+	end := time.Now().Add(patience)
+	if os.Getenv("AGENTTEST_UPDATE") != "" {
+		end = time.Now().Add(time.Second)
+		want = nil
+	}
+	for got != string(want) && time.Now().Before(end) {
+		time.Sleep(20 * time.Millisecond)
+		got = term.screen()
+	}
+	agenttest.Golden(term.t, path, got)
+}
+
+const exited = "exit code 0"
+
+func (term *terminal) quit() {
+	term.t.Helper()
+	term.keys("C-c")
+	term.until("ctrl\\+c again quits", "what the next ctrl+c does")
+	term.keys("C-c")
+	term.until(exited, "that it ended")
+}
+
+// kill ends the program as nothing can that it could answer.
+func (term *terminal) kill() {
+	term.t.Helper()
+	data, err := os.ReadFile(term.file("pid"))
+	require.NoError(term.t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	require.NoError(term.t, err)
+	program, err := os.FindProcess(pid)
+	require.NoError(term.t, err)
+	require.NoError(term.t, program.Kill())
+	_ = program.Release()
+}
+
+// TestTerminalTour: a prompt, calls side by side with a sub-agent, an edit and a command that a
+// person allows, an answer in markdown; then the program ends, and the next one goes on.
+func TestTerminalTour(t *testing.T) {
+	term := openTerminal(t)
+	term.start("", "-pace 2ms")
+	term.golden("start", "/help")
+	term.typed("Show me what you can do.")
+	term.golden("typed", "you can do")
+	term.keys("Enter")
+	term.golden("edit", "May it edit")
+	assert.Contains(t, term.tmux("capture-pane", "-p", "-e"), "\x1b[2mThey want to see", "thinking is dimmed")
+	term.typed("y")
+	term.golden("command", "May it run")
+	term.typed("y")
+	term.golden("tour", "── stop")
+	term.quit()
+
+	term.start("", "-pace 2ms", "-resume 1")
+	term.golden("resumed", "── stop")
+	term.typed("Be short.")
+	term.keys("Enter")
+	term.golden("went_on", "Short, then.*\n(?s).*── stop · 1 turn")
+	term.typed("/sessions")
+	term.keys("Enter")
+	term.golden("sessions", "this one")
+	term.quit()
+}
+
+// TestTerminalDenied: a person says no, steers at the next question, and aborts at the third.
+func TestTerminalDenied(t *testing.T) {
+	term := openTerminal(t)
+	term.start("", "-pace 2ms")
+	term.typed("Show me.")
+	term.keys("Enter")
+	term.until("May it edit", "the question")
+	term.typed("n")
+	term.golden("denied", "── stop")
+	term.typed("Again.")
+	term.keys("Enter")
+	term.until("May it edit", "the question")
+	term.typed("Make it short.")
+	term.until("empty the line below", "that what is typed is no answer")
+	term.keys("Enter")
+	term.golden("steered", "Short, then(?s).*── stop")
+	term.typed("And again.")
+	term.keys("Enter")
+	term.until("May it edit", "the question")
+	term.keys("Escape")
+	term.golden("aborted", "── aborted")
+	term.quit()
+}
+
+// TestTerminalStream: the spinner turns until the first word; the text grows; what is said
+// meanwhile waits; an abort keeps what was said.
+func TestTerminalStream(t *testing.T) {
+	term := openTerminal(t)
+	term.start("", "-pace 500ms")
+	term.typed("Tell me a story.")
+	term.keys("Enter")
+	term.until(`\S waiting for the model`, "the spinner")
+	first := tale(term.until("Once", "the first word"))
+	assert.NotContains(t, first, "waiting for the model")
+	more := tale(term.until("Once upon a ", "more words"))
+	assert.True(t, strings.HasPrefix(more, first) && len(more) > len(first), "%q grew to %q", first, more)
+	term.typed("Faster!")
+	term.keys("Enter")
+	term.until("⤷ Faster!", "that it waits")
+	term.keys("Escape")
+	end := term.until("── aborted · 1 turn", "the end")
+	assert.True(t, strings.HasPrefix(tale(end), more), end)
+	assert.NotContains(t, end, "Faster!")
+	term.quit()
+}
+
+// tale is the paragraph that the model is writing.
+func tale(screen string) string {
+	_, after, _ := strings.Cut(screen, "Once")
+	text, _, _ := strings.Cut("Once"+after, "\n")
+	return strings.TrimSpace(text)
+}
+
+// TestTerminalKilled: a program that was killed while the model spoke is resumed, with all that
+// had ended.
+func TestTerminalKilled(t *testing.T) {
+	term := openTerminal(t)
+	term.start("", "-pace 20ms")
+	term.typed("Be short.")
+	term.keys("Enter")
+	term.until("── stop", "the answer")
+	term.typed("Tell me a story.")
+	term.keys("Enter")
+	term.until("Once upon a time", "the story")
+	term.kill()
+	term.until("exit code 137", "that it was killed")
+
+	term.start("", "-pace 2ms", "-resume 1")
+	term.golden("killed", "the run broke off here")
+	term.typed("Be short.")
+	term.keys("Enter")
+	term.golden("killed_went_on", `(?s)broke off here.*── stop`)
+	term.quit()
+}
