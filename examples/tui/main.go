@@ -18,10 +18,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/examples/internal/demo"
 	"github.com/agentkernel-go/agentkernel/examples/tui/workspace"
@@ -162,24 +164,43 @@ func show(ctx context.Context, cfg agentkernel.Config, sessions store, resume in
 		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	m := newModel(c, feed{}, nil)
+	var f feed
 	if resume != 0 {
 		list, err := sessions.list()
 		if err != nil {
 			return err
 		}
 		if resume < 0 || resume > len(list) {
-			return fmt.Errorf("there is no session %d: %s are stored", resume, count(len(list), "session"))
+			return fmt.Errorf("there is no session %d; stored: %d", resume, len(list))
 		}
-		f, shown, err := c.resume(list[resume-1].name)
-		if err != nil {
+		var shown []block
+		if f, shown, err = c.resume(list[resume-1].name); err != nil {
 			return err
 		}
-		m = newModel(c, f, resumed(c.session.name, shown))
+		if err := printAll(stdout, resumed(c.session.name, shown)); err != nil {
+			return err
+		}
 	}
-	program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(stdin), tea.WithOutput(stdout), tea.WithoutSignalHandler())
+	program = tea.NewProgram(newModel(c, f), tea.WithContext(ctx), tea.WithInput(stdin), tea.WithOutput(stdout), tea.WithoutSignalHandler())
 	if _, err := program.Run(); err != nil && ctx.Err() == nil {
 		return err
+	}
+	return nil
+}
+
+// printAll prints blocks on a terminal, before there is a live area.
+func printAll(stdout io.Writer, blocks []block) error {
+	var p painter
+	p.resize(80)
+	if f, ok := stdout.(*os.File); ok {
+		if width, _, err := term.GetSize(f.Fd()); err == nil {
+			p.resize(width)
+		}
+	}
+	for _, b := range blocks {
+		if _, err := lipgloss.Fprintln(stdout, strings.Join(p.block(b), "\n")); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -21,13 +21,12 @@ type model struct {
 	spin  spinner.Model
 	// height is the terminal's, 0 until it is known.
 	height int
-	// first is printed when the terminal's size is known.
-	first []block
 	// asks are the questions that wait for an answer. The first one is shown.
 	asks []*ask
 	// listed are the names of the sessions as they were listed last.
 	listed []string
-	// lines wait to be printed; printing holds while some are on their way.
+	// lines wait to be printed; printing holds while some are on their way, and at first: until
+	// the renderer has drawn once it would print over what is there.
 	lines    []string
 	printing bool
 	spinning bool
@@ -43,9 +42,13 @@ type (
 	stayMsg    struct{ press int }
 )
 
-// newModel is a screen of the chat that begins with what was shown before.
-func newModel(c *chat, f feed, shown []block) *model {
-	m := &model{chat: c, feed: f, first: shown, input: textinput.New(), spin: spinner.New(spinner.WithSpinner(spinner.MiniDot))}
+// firstFrame is longer than the renderer takes to draw for the first time.
+const firstFrame = 100 * time.Millisecond
+
+// newModel is a screen of the chat that goes on with a feed.
+func newModel(c *chat, f feed) *model {
+	m := &model{chat: c, feed: f, printing: true,
+		input: textinput.New(), spin: spinner.New(spinner.WithSpinner(spinner.MiniDot))}
 	m.input.Prompt = "› "
 	m.input.Placeholder = "say something"
 	m.paint.resize(80)
@@ -53,7 +56,10 @@ func newModel(c *chat, f feed, shown []block) *model {
 }
 
 // Init implements tea.Model.
-func (m *model) Init() tea.Cmd { return tea.Batch(m.input.Focus(), tea.RequestBackgroundColor) }
+func (m *model) Init() tea.Cmd {
+	ready := tea.Tick(firstFrame, func(time.Time) tea.Msg { return printedMsg{} })
+	return tea.Batch(m.input.Focus(), tea.RequestBackgroundColor, ready)
+}
 
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -75,7 +81,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case spinner.TickMsg:
 		return m, m.spun(msg)
 	case tea.WindowSizeMsg:
-		return m, m.resized(msg)
+		m.height = msg.Height
+		m.paint.resize(msg.Width)
+		m.input.SetWidth(max(msg.Width-4, 10))
 	case tea.BackgroundColorMsg:
 		m.paint.background(!msg.IsDark())
 	case tea.KeyPressMsg:
@@ -86,15 +94,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, cmd
 	}
 	return m, nil
-}
-
-func (m *model) resized(msg tea.WindowSizeMsg) tea.Cmd {
-	m.height = msg.Height
-	m.paint.resize(msg.Width)
-	m.input.SetWidth(max(msg.Width-4, 10))
-	first := m.first
-	m.first = nil
-	return m.print(first...)
 }
 
 // print puts blocks above the live area. The commands of two updates may overtake each other,

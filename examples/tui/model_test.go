@@ -30,7 +30,7 @@ func newDesk(t *testing.T, model agentkernel.ChatModel, tools ...agentkernel.Too
 	c, err := newChat(agentkernel.Config{Model: model, Tools: tools}, store{t.TempDir()}, func(msg any) { d.sent <- msg })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.close()) })
-	d.model = newModel(c, feed{}, nil)
+	d.model = newModel(c, feed{})
 	d.Init()
 	d.update(tea.WindowSizeMsg{Width: 80, Height: 24})
 	return d
@@ -258,13 +258,13 @@ func (d *desk) number(title string) string {
 func TestPrinting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDesk(t, agenttest.Script())
-		assert.NotNil(t, d.print(block{kind: blockNote, text: strings.Repeat("line\n", 30)}))
+		assert.Nil(t, d.print(block{kind: blockNote, text: strings.Repeat("line\n", 30)}), "nothing was drawn yet")
+		assert.NotNil(t, d.update(printedMsg{}))
 		assert.Len(t, d.lines, 31-12)
 		assert.Nil(t, d.print(block{kind: blockNote, text: "next"}))
 		assert.Len(t, d.lines, 31-12+2)
 		for range 3 {
-			_, cmd := d.Update(printedMsg{})
-			_ = cmd
+			d.update(printedMsg{})
 		}
 		assert.Empty(t, d.lines)
 		assert.False(t, d.printing)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -84,7 +85,7 @@ func (p *painter) prose(text string) []string {
 	if err != nil {
 		return p.prefixed("", lipgloss.NewStyle(), text)
 	}
-	lines := strings.Split(out, "\n")
+	lines := strings.Split(padding.ReplaceAllString(out, "\x1b[m"), "\n")
 	for len(lines) > 0 && blank(lines[0]) {
 		lines = lines[1:]
 	}
@@ -93,6 +94,9 @@ func (p *painter) prose(text string) []string {
 	}
 	return lines
 }
+
+// padding is the spaces, and their styles, with which the renderer fills lines.
+var padding = regexp.MustCompile(`(?m)(?:\x1b\[[0-9;]*m| )+$`)
 
 func blank(line string) bool { return strings.TrimSpace(plainText(line)) == "" }
 

@@ -70,7 +70,8 @@ func (term *terminal) start(env string, args ...string) {
 	term.n++
 	program := fmt.Sprintf("env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u OPENAI_MODEL %s=1 %s '%s' -sessions '%s' %s",
 		asProgram, env, exe, term.file("sessions"), strings.Join(args, " "))
-	shell := fmt.Sprintf("sh -c \"echo \\$\\$ >'%s'; exec %s\"; echo exit code $?; exec sleep 1000", term.file("pid"), program)
+	// A line above it, as in a shell: tmux keeps a copy of what is erased from the first line on.
+	shell := fmt.Sprintf("echo '$ tui'; sh -c \"echo \\$\\$ >'%s'; exec %s\"; printf '\\r\\nexit code %%d\\r\\n' $?; exec sleep 1000", term.file("pid"), program)
 	term.tmux("new-session", "-d", "-x", "110", "-y", "40", shell)
 	term.until("›", "the input line")
 }
@@ -129,7 +130,7 @@ func (term *terminal) until(pattern, what string) string {
 }
 
 // golden waits until the screen matches, and then until it is the one in the file.
-func (term *terminal) golden(name, pattern string) {
+func (term *terminal) golden(name, pattern string) string {
 	term.t.Helper()
 	path := filepath.Join("testdata", "screens", name+".txt")
 	got := term.until(pattern, name)
@@ -144,6 +145,10 @@ func (term *terminal) golden(name, pattern string) {
 		got = term.screen()
 	}
 	agenttest.Golden(term.t, path, got)
+	if term.t.Failed() {
+		term.t.FailNow()
+	}
+	return got
 }
 
 const exited = "exit code 0"
@@ -183,11 +188,12 @@ func TestTerminalTour(t *testing.T) {
 	term.typed("y")
 	term.golden("command", "May it run")
 	term.typed("y")
-	term.golden("tour", "── stop")
+	tour := term.golden("tour", "── stop")
 	term.quit()
 
 	term.start("", "-pace 2ms", "-resume 1")
-	term.golden("resumed", "── stop")
+	want := strings.Replace(tour, "$ tui\n", "$ tui\n! session SESSION\n\n", 1)
+	assert.Equal(t, want, term.golden("resumed", `context`), "it shows what the first one showed")
 	term.typed("Be short.")
 	term.keys("Enter")
 	term.golden("went_on", "Short, then.*\n(?s).*── stop · 1 turn")
@@ -237,7 +243,7 @@ func TestTerminalStream(t *testing.T) {
 	term.keys("Enter")
 	term.until("⤷ Faster!", "that it waits")
 	term.keys("Escape")
-	end := term.until("── aborted · 1 turn", "the end")
+	end := term.until("(?s)── aborted · 1 turn.*· /help", "the end")
 	assert.True(t, strings.HasPrefix(tale(end), more), end)
 	assert.NotContains(t, end, "Faster!")
 	term.quit()
