@@ -32,6 +32,8 @@ type chat struct {
 	session  *session
 	unfollow func()
 	screen   *agentkernel.Subscription
+	// lost is what went wrong with the sessions that were left.
+	lost error
 }
 
 // newChat makes an agent with a new session. It asks before calls that change something.
@@ -93,13 +95,15 @@ func (c *chat) resume(name string) (feed, []block, error) {
 	return f, shown, nil
 }
 
+// holdTimeout is how long it waits for a run that has just ended to be delivered.
+const holdTimeout = 100 * time.Millisecond
+
 // enter leaves the session for the next one, whose state is given. It is refused while a run
-// is active.
+// is active: who shows the chat, and answers its questions, must not wait for one.
 func (c *chat) enter(next *session, state agentkernel.AgentState) error {
-	if c.agent.State().IsRunning {
-		return errors.Join(agentkernel.ErrAlreadyRunning, c.sessions.close(next))
-	}
-	release, err := c.agent.HoldRuns(context.Background())
+	ctx, cancel := context.WithTimeoutCause(context.Background(), holdTimeout, agentkernel.ErrAlreadyRunning)
+	defer cancel()
+	release, err := c.agent.HoldRuns(ctx)
 	if err != nil {
 		return errors.Join(err, c.sessions.close(next))
 	}
@@ -110,16 +114,17 @@ func (c *chat) enter(next *session, state agentkernel.AgentState) error {
 	c.steering.Clear()
 	c.approver.forget()
 	c.unfollow()
-	err = c.sessions.close(c.session)
+	c.lost = errors.Join(c.lost, c.sessions.close(c.session))
 	c.session, c.unfollow = next, journal.Follow(c.agent, next.journal)
-	return err
+	return nil
 }
 
-// close ends the run that is active, and the session. When it returns the file has all.
+// close ends the run that is active, and the session. When it returns the file has all; else
+// it says what any of the sessions lacks.
 func (c *chat) close() error {
 	c.agent.Abort(errQuit)
 	_, _ = c.agent.HoldRuns(context.Background()) // Config.StopTimeout bounds it
 	c.screen.Close()
 	c.unfollow()
-	return c.sessions.close(c.session)
+	return errors.Join(c.lost, c.sessions.close(c.session))
 }

@@ -65,10 +65,13 @@ func (m *model) Init() tea.Cmd {
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case eventMsg:
-		done := m.print(m.feed.fold(agentkernel.Event(msg))...)
-		return m, tea.Batch(done, m.spinWhileRunning())
+		done := m.feed.fold(agentkernel.Event(msg))
+		if err := m.chat.session.journal.Err(); err != nil && msg.Type == agentkernel.EventAgentEnd {
+			done = append(done, block{kind: blockError, text: "the session is not stored: " + err.Error()})
+		}
+		return m, tea.Batch(m.print(done...), m.spinWhileRunning())
 	case askMsg:
-		m.asks = append(m.asks, msg.ask)
+		return m, m.asked(msg.ask)
 	case unaskMsg:
 		m.unask(msg.ask)
 	case printedMsg:
@@ -145,6 +148,16 @@ func (m *model) question() *ask {
 		return nil
 	}
 	return m.asks[0]
+}
+
+// asked takes a question. Where the dialog has no room for all that it is about, that is printed
+// too: nobody should allow what they cannot see.
+func (m *model) asked(a *ask) tea.Cmd {
+	m.asks = append(m.asks, a)
+	if whole := m.paint.question(a); len(whole) > m.dialogRoom() {
+		m.lines = append(append(m.lines, whole...), "")
+	}
+	return m.printNext()
 }
 
 func (m *model) unask(gone *ask) {

@@ -226,10 +226,10 @@ func TestCommands(t *testing.T) {
 		d.press("/resume "+d.number("first"), "enter")
 		assert.Equal(t, one, d.chat.session.name)
 		assert.Regexp(t, `(?s)! session .*› first.*One\..*── stop`, d.printed())
-		d.press("third", "enter")
+		d.press("third", "enter", "/new", "enter") // at once
 		d.settle()
 		require.Len(t, d.chat.agent.Messages(), 3)
-		d.press("/new", "enter", "/resume "+d.number("second"), "enter")
+		d.press("/resume "+d.number("second"), "enter")
 		assert.Equal(t, 2, strings.Count(d.printed(), "already active"), "not while a run is active")
 		d.press("esc")
 		d.settle()
@@ -288,6 +288,53 @@ func TestHeight(t *testing.T) {
 		for line := range strings.SplitSeq(d.screen(), "\n") {
 			assert.LessOrEqual(t, len([]rune(line)), 34)
 		}
+	})
+}
+
+// TestLongQuestion: of a question that is higher than the terminal all is printed, so that
+// nobody allows what they cannot see.
+func TestLongQuestion(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran := 0
+		d := newDesk(t, agenttest.Script(agenttest.Calls("change"), agenttest.Text("So.")), changes("change", &ran)).hold()
+		d.update(tea.WindowSizeMsg{Width: 80, Height: 8})
+		d.press("go", "enter")
+		d.settle()
+		assert.NotContains(t, d.screen(), "+new")
+		assert.Contains(t, d.screen(), "all of it is printed above")
+		assert.Contains(t, d.printed(), "? May it change?\n  │ @@ -1 +1 @@\n  │ -old\n  │ +new\n")
+		d.press("y")
+		d.settle()
+		assert.Equal(t, 1, ran)
+	})
+}
+
+// TestUnstored: where the session cannot be written the screen says so.
+func TestUnstored(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDesk(t, agenttest.Script(agenttest.Text("So."))).hold()
+		require.NoError(t, d.chat.session.journal.Close())
+		d.press("go", "enter")
+		d.settle()
+		assert.Contains(t, d.printed(), "! the session is not stored: ")
+		require.NoError(t, d.chat.create(), "the next one may be")
+		require.Error(t, d.chat.lost)
+		d.chat.lost = nil
+	})
+}
+
+// TestSlowScreen: a screen that takes nothing does not slow the run.
+func TestSlowScreen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		c, err := newChat(agentkernel.Config{Model: agenttest.Script(agenttest.Text(strings.Repeat("word ", 1000)).Chunks(5).Delay(time.Millisecond))},
+			store{t.TempDir()}, func(any) { <-stuck })
+		require.NoError(t, err)
+		record, err := c.agent.Run(t.Context(), "hi")
+		require.NoError(t, err)
+		assert.Less(t, record.Summary.Duration, 1100*time.Millisecond)
+		close(stuck)
+		require.NoError(t, c.close())
 	})
 }
 

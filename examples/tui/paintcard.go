@@ -15,16 +15,22 @@ const bar = "  │ "
 // card paints a call as it is now: while it runs, what it says; when it has ended, what it
 // came to. Of a diff it shows so many lines.
 func (p *painter) card(c *card, diffLines int) []string {
-	head := p.prefixed(mark(c.cause)+" ", bold, c.title)
+	lines := p.prefixed(mark(c.cause)+" ", bold, c.title)
+	end := ""
 	switch {
 	case c.failed():
-		head[len(head)-1] += dim.Render(" · ") + red.Render(string(c.cause)) + dim.Render(took(c.duration))
+		end = dim.Render(" · ") + red.Render(string(c.cause)) + dim.Render(took(c.duration))
 	case c.cause != "":
-		head[len(head)-1] += dim.Render(took(c.duration))
+		end = dim.Render(took(c.duration))
 	case c.status != "":
-		head[len(head)-1] += dim.Render(" · " + clean(c.status))
+		end = dim.Render(" · " + p.oneLine(c.status, 10))
 	}
-	lines := append(head, p.diff(c.diff, diffLines)...)
+	if last := len(lines) - 1; lipgloss.Width(lines[last]+end) <= p.width {
+		lines[last] += end
+	} else {
+		lines = append(lines, " "+end)
+	}
+	lines = append(lines, p.diff(c.diff, diffLines)...)
 	for _, child := range c.children {
 		lines = append(lines, p.child(child, c.cause == "")...)
 	}

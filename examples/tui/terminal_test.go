@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,8 +165,8 @@ func (term *terminal) quit() {
 	term.until(exited, "that it ended")
 }
 
-// kill ends the program as nothing can that it could answer.
-func (term *terminal) kill() {
+// signal sends the program a signal.
+func (term *terminal) signal(sig os.Signal) {
 	term.t.Helper()
 	data, err := os.ReadFile(term.file("pid"))
 	require.NoError(term.t, err)
@@ -170,7 +174,7 @@ func (term *terminal) kill() {
 	require.NoError(term.t, err)
 	program, err := os.FindProcess(pid)
 	require.NoError(term.t, err)
-	require.NoError(term.t, program.Kill())
+	require.NoError(term.t, program.Signal(sig))
 	_ = program.Release()
 }
 
@@ -267,7 +271,7 @@ func TestTerminalKilled(t *testing.T) {
 	term.typed("Tell me a story.")
 	term.keys("Enter")
 	term.until("Once upon a time", "the story")
-	term.kill()
+	term.signal(os.Kill)
 	term.until("exit code 137", "that it was killed")
 
 	term.start("", "-pace 2ms", "-resume 1")
@@ -275,5 +279,44 @@ func TestTerminalKilled(t *testing.T) {
 	term.typed("Be short.")
 	term.keys("Enter")
 	term.golden("killed_went_on", `(?s)broke off here.*── stop`)
+	term.quit()
+}
+
+// TestTerminalEndpoint: with an endpoint in the environment that one answers, in the folder that
+// the program was told of.
+func TestTerminalEndpoint(t *testing.T) {
+	term := openTerminal(t)
+	var requests atomic.Int32
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		delta, finish := `{"content":"From the **endpoint**."}`, "stop"
+		if requests.Add(1) == 1 {
+			delta, finish = `{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"here.txt\"}"}}]}`, "tool_calls"
+		}
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":%q}]}\n\ndata: [DONE]\n\n", finish)
+	}))
+	t.Cleanup(endpoint.Close)
+	require.NoError(t, os.WriteFile(term.file("here.txt"), []byte("It is here.\n"), 0o644))
+	term.start("OPENAI_BASE_URL="+endpoint.URL+"/v1 OPENAI_MODEL=m", "-workspace", "'"+term.dir+"'")
+	term.typed("Where?")
+	term.keys("Enter")
+	term.golden("endpoint", "(?s)── stop.*· /help")
+	term.quit()
+}
+
+// TestTerminalTerminated: a signal ends the run and the program cleanly, and the session keeps
+// what was said.
+func TestTerminalTerminated(t *testing.T) {
+	term := openTerminal(t)
+	term.start("", "-pace 200ms")
+	term.typed("Tell me a story.")
+	term.keys("Enter")
+	term.until("Once", "the story")
+	term.signal(syscall.SIGTERM)
+	term.until(exited, "that it ended")
+	term.start("", "-resume 1")
+	resumed := term.until("/help", "the session")
+	assert.Regexp(t, `(?s)› Tell me a story\..*Once.*── aborted`, resumed)
 	term.quit()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -74,12 +75,24 @@ func (m *model) queued() (out []string) {
 	return out
 }
 
-// dialog paints the question that a gated call waits for.
+// question paints all that a gated call would do.
+func (p *painter) question(a *ask) []string {
+	out := p.prefixed(yellow.Render("? "), bold, "May it "+a.req.Label+"?")
+	if a.req.Preview != nil {
+		out = append(out, p.diff(a.req.Preview.Text, math.MaxInt)...)
+	}
+	return out
+}
+
+// dialogRoom is how many lines of a question the dialog shows.
+func (m *model) dialogRoom() int { return max(m.height-5, 1) }
+
+// dialog paints the question that a gated call waits for, as far as there is room: see asked.
 func (m *model) dialog() []string {
 	a := m.question()
-	out := m.paint.prefixed(yellow.Render("? "), bold, "May it "+a.req.Label+"?")
-	if a.req.Preview != nil {
-		out = append(out, m.paint.diff(a.req.Preview.Text, max(m.height-8, 3))...)
+	out := m.paint.question(a)
+	if room := m.dialogRoom(); len(out) > room {
+		out = append(out[:room], dim.Render("  … all of it is printed above"))
 	}
 	keys := "y: yes · n: no"
 	if a.mayAlways() {
