@@ -269,19 +269,23 @@ func TestFoldParallel(t *testing.T) {
 			Tools: []agentkernel.Tool{talks("slow", 2), talks("quick", 1)},
 		})
 		require.NoError(t, err)
-		agent.Subscribe(func(ev agentkernel.Event) { s.take(ev) })
-		run, err := agent.Prompt(t.Context(), "Hi")
+		log := make(chan agentkernel.Event, 100)
+		agent.Subscribe(func(ev agentkernel.Event) { log <- ev })
+		_, err = agent.Prompt(t.Context(), "Hi")
 		require.NoError(t, err)
-		for range 2 {
+		for range 4 {
 			time.Sleep(600 * time.Millisecond)
 			synctest.Wait()
+			for len(log) > 0 {
+				s.take(<-log)
+			}
 			lives = append(lives, s.live())
 		}
-		_, err = run.Wait(t.Context())
-		require.NoError(t, err)
 		assert.Equal(t, []string{
 			"◌ slow · *\n  │ slow speaks\n◌ quick · *\n  │ quick speaks",
 			"◌ slow · **\n  │ slow speaks\n  │ slow speaks",
+			"◌ slow · **\n  │ slow speaks\n  │ slow speaks",
+			"",
 		}, lives)
 		assert.Contains(t, s.printed(), "● quick · 1.0 s\n  │ quick is done\n● slow · 2.0 s\n  │ slow is done\nSo.")
 	})

@@ -97,15 +97,15 @@ func gone(pid string) bool {
 // TestRunReports: the output shows while the command runs, on the stream of the agent's run.
 func TestRunReports(t *testing.T) {
 	d := open(t)
-	shown := ""
+	var shown strings.Builder
 	model := scripted(agentkernel.ToolCall{ID: "1", Name: "run", Args: json.RawMessage(`{"command":"echo one; echo two"}`)})
 	for ev := range agentkernel.AgentLoop(t.Context(), agentkernel.Config{Model: model, Tools: []agentkernel.Tool{d.tools["run"]}},
 		nil, agentkernel.UserMessage("hi")) {
 		if e, ok := ev.Payload().(agentkernel.ToolProgressed); ok {
-			shown += e.Progress.Text
+			shown.WriteString(e.Progress.Text)
 		}
 	}
-	assert.Equal(t, "one\ntwo\n", shown)
+	assert.Equal(t, "one\ntwo\n", shown.String())
 }
 
 // scripted is a model that makes one call and then says ok.
