@@ -45,6 +45,7 @@ func openTerminal(t *testing.T) *terminal {
 	term := &terminal{t: t, dir: dir}
 	t.Cleanup(func() {
 		_ = term.command("kill-server").Run()
+		term.races()
 		_ = os.RemoveAll(dir)
 	})
 	return term
@@ -72,8 +73,8 @@ func (term *terminal) start(env string, args ...string) {
 	require.NoError(term.t, err)
 	_ = term.command("kill-server").Run()
 	term.n++
-	program := fmt.Sprintf("env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u OPENAI_MODEL %s=1 %s '%s' -sessions '%s' %s",
-		asProgram, env, exe, term.file("sessions"), strings.Join(args, " "))
+	program := fmt.Sprintf("env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u OPENAI_MODEL GORACE='exitcode=0 log_path=%s' %s=1 %s '%s' -sessions '%s' %s",
+		term.file("race"), asProgram, env, exe, term.file("sessions"), strings.Join(args, " "))
 	// A line above it, as in a shell: tmux keeps a copy of what is erased from the first line on.
 	shell := fmt.Sprintf("echo '$ tui'; sh -c \"echo \\$\\$ >'%s'; exec %s\"; printf '\\r\\nexit code %%d\\r\\n' $?; exec sleep 1000", term.file("pid"), program)
 	term.tmux("new-session", "-d", "-x", "110", "-y", "40", shell)
@@ -163,6 +164,25 @@ func (term *terminal) quit() {
 	term.until("ctrl\\+c again quits", "what the next ctrl+c does")
 	term.keys("C-c")
 	term.until(exited, "that it ended")
+}
+
+// races fails the test where the race detector, if there is one, found that the program's own
+// code races. What the terminal library does among its own goroutines when it ends is not ours.
+func (term *terminal) races() {
+	logs, err := filepath.Glob(term.file("race.*"))
+	require.NoError(term.t, err)
+	for _, path := range logs {
+		log, err := os.ReadFile(path)
+		require.NoError(term.t, err)
+		for report := range strings.SplitSeq(string(log), "WARNING: DATA RACE") {
+			for stack := range strings.SplitSeq(report, "\n\n") {
+				ours, library := strings.Index(stack, "agentkernel-go/"), strings.Index(stack, "charm")
+				if strings.Contains(stack, " by ") && ours >= 0 && (library < 0 || ours < library) {
+					assert.Fail(term.t, "a data race", "%s", report)
+				}
+			}
+		}
+	}
 }
 
 // signal sends the program a signal.
