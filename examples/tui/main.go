@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	var o options
 	flags := flag.NewFlagSet("tui", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.workspace, "workspace", "", "the folder to work in; a scripted model has one of its own by default")
+	flags.StringVar(&o.workspace, "workspace", "", "the folder to work in; by default the current one, and a sample where the model is the scripted one")
 	flags.StringVar(&o.sessions, "sessions", "", "the folder of the sessions; one for the user by default")
 	flags.IntVar(&o.resume, "resume", 0, "go on with a session: 1 is the last one, 2 the one before")
 	flags.BoolVar(&o.check, "check", false, "have the scripted model's run printed, all of it allowed, and end")

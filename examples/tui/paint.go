@@ -117,7 +117,7 @@ func (p *painter) prefixed(prefix string, style lipgloss.Style, text string) []s
 
 // wrapped is text that fits beside an indent.
 func (p *painter) wrapped(text string, indent int) string {
-	return lipgloss.Wrap(strings.TrimRight(clean(text), "\n "), max(p.width-indent, 10), "")
+	return lipgloss.Wrap(strings.TrimLeft(strings.TrimRight(clean(text), "\n "), "\n"), max(p.width-indent, 10), "")
 }
 
 // clean takes out of text what a terminal would obey: neither a model's words, nor a file's,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -77,7 +78,7 @@ func (m *model) queued() (out []string) {
 
 // question paints all that a gated call would do.
 func (p *painter) question(a *ask) []string {
-	out := p.prefixed(yellow.Render("? "), bold, "May it "+a.req.Label+"?")
+	out := p.prefixed(yellow.Render("? "), bold, "May it "+cmp.Or(a.req.Label, a.req.Call.Name+" "+string(a.req.Call.Args))+"?")
 	if a.req.Preview != nil {
 		out = append(out, p.diff(a.req.Preview.Text, math.MaxInt)...)
 	}
