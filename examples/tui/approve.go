@@ -28,6 +28,8 @@ type (
 type ask struct {
 	req agentkernel.GateRequest
 	got chan answer // has room for one
+	// shown is the screen's: whether it has been.
+	shown bool
 }
 
 type answer int
@@ -50,7 +52,7 @@ func (a *approver) gate(ctx context.Context, req agentkernel.GateRequest) (agent
 	if req.ReadOnly || a.knows(req.Call.Name) {
 		return agentkernel.GateDecision{Allow: true}, nil
 	}
-	question := &ask{req, make(chan answer, 1)}
+	question := &ask{req: req, got: make(chan answer, 1)}
 	a.show(askMsg{question})
 	select {
 	case got := <-question.got:

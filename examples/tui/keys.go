@@ -27,7 +27,7 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	case name == "esc":
 		return m.escape()
 	case m.question() != nil && m.input.Value() == "" && m.answer(name):
-		return nil
+		return m.printQuestion() // the next one
 	}
 	var cmd tea.Cmd
 	m.input, cmd = m.input.Update(msg)

@@ -69,11 +69,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if err := m.chat.session.journal.Err(); err != nil && msg.Type == agentkernel.EventAgentEnd {
 			done = append(done, block{kind: blockError, text: "the session is not stored: " + err.Error()})
 		}
-		return m, tea.Batch(m.print(done...), m.spinWhileRunning())
+		return m, tea.Batch(m.print(done...), m.printQuestion(), m.spinWhileRunning())
 	case askMsg:
-		return m, m.asked(msg.ask)
+		m.asks = append(m.asks, msg.ask)
+		return m, m.printQuestion()
 	case unaskMsg:
 		m.unask(msg.ask)
+		return m, m.printQuestion() // the next one
 	case printedMsg:
 		m.printing = false
 		return m, m.printNext()
@@ -108,13 +110,12 @@ func (m *model) print(blocks ...block) tea.Cmd {
 	return m.printNext()
 }
 
-// printNext prints some of the lines that wait: fewer than the terminal has, which could not
-// show them before they scroll away.
+// printNext prints some of the lines that wait: as many as there is room for.
 func (m *model) printNext() tea.Cmd {
 	if m.printing || len(m.lines) == 0 || m.height == 0 {
 		return nil
 	}
-	n := min(len(m.lines), max(m.height/2, 1))
+	n := min(len(m.lines), m.printRoom())
 	text := strings.Join(m.lines[:n], "\n")
 	if text == "" {
 		text = " " // nothing would be printed
@@ -142,18 +143,25 @@ func (m *model) spun(msg spinner.TickMsg) tea.Cmd {
 	return cmd
 }
 
-// question is the one that is shown, or nil.
+// question is the one that is shown, or nil. The gate asks while the events are on their way:
+// its question waits until its call is on the screen, so that it stands behind what came before.
 func (m *model) question() *ask {
-	if len(m.asks) == 0 {
-		return nil
+	for _, a := range m.asks {
+		if m.feed.card(a.req.Call.ID) != nil {
+			return a
+		}
 	}
-	return m.asks[0]
+	return nil
 }
 
-// asked takes a question. Where the dialog has no room for all that it is about, that is printed
-// too: nobody should allow what they cannot see.
-func (m *model) asked(a *ask) tea.Cmd {
-	m.asks = append(m.asks, a)
+// printQuestion prints the question that is shown, once, where the dialog has no room for all
+// that it is about: nobody should allow what they cannot see.
+func (m *model) printQuestion() tea.Cmd {
+	a := m.question()
+	if a == nil || a.shown {
+		return nil
+	}
+	a.shown = true
 	if whole := m.paint.question(a); len(whole) > m.dialogRoom() {
 		m.lines = append(append(m.lines, whole...), "")
 	}

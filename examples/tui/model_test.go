@@ -254,16 +254,16 @@ func (d *desk) number(title string) string {
 }
 
 // TestPrinting: one print is on its way at a time, since two could overtake each other, and
-// none is higher than half of the terminal.
+// none is higher than what the live area leaves.
 func TestPrinting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDesk(t, agenttest.Script())
 		assert.Nil(t, d.print(block{kind: blockNote, text: strings.Repeat("line\n", 30)}), "nothing was drawn yet")
 		assert.NotNil(t, d.update(printedMsg{}))
-		assert.Len(t, d.lines, 31-12)
+		assert.Len(t, d.lines, 31-8)
 		assert.Nil(t, d.print(block{kind: blockNote, text: "next"}))
-		assert.Len(t, d.lines, 31-12+2)
-		for range 3 {
+		assert.Len(t, d.lines, 31-8+2)
+		for range 5 {
 			d.update(printedMsg{})
 		}
 		assert.Empty(t, d.lines)
@@ -281,7 +281,7 @@ func TestHeight(t *testing.T) {
 		for _, height := range []int{24, 8, 4, 2, 1} {
 			d.update(tea.WindowSizeMsg{Width: 80, Height: height})
 			lines := strings.Split(d.screen(), "\n")
-			assert.LessOrEqual(t, len(lines), max(height, 2))
+			assert.LessOrEqual(t, len(lines), max(height-max(height/3, 1), 2))
 		}
 		d.update(tea.WindowSizeMsg{Width: 30, Height: 12})
 		assert.Contains(t, d.screen(), "word last")
@@ -307,6 +307,41 @@ func TestLongQuestion(t *testing.T) {
 		d.settle()
 		assert.Equal(t, 1, ran)
 	})
+}
+
+// TestEarlyQuestion: a question that comes before the events of its call waits for them.
+func TestEarlyQuestion(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran := 0
+		d := newDesk(t, agenttest.Script(agenttest.Text("I change it.").Calls("change"), agenttest.Text("So.")), changes("change", &ran)).hold()
+		d.press("go", "enter")
+		synctest.Wait()
+		var events []any
+		for len(d.sent) > 0 {
+			if msg := <-d.sent; d.isAsk(msg) {
+				d.update(msg)
+			} else {
+				events = append(events, msg)
+			}
+		}
+		require.Len(t, d.asks, 1)
+		assert.NotContains(t, d.screen(), "May it")
+		d.press("y")
+		assert.Len(t, d.asks, 1, "what does not show is not answered")
+		d.input.Reset()
+		for _, msg := range events {
+			d.update(msg)
+		}
+		assert.Contains(t, d.screen(), "? May it change?")
+		d.press("y")
+		d.settle()
+		assert.Equal(t, 1, ran)
+	})
+}
+
+func (d *desk) isAsk(msg any) bool {
+	_, is := msg.(askMsg)
+	return is
 }
 
 // TestUnstored: where the session cannot be written the screen says so.

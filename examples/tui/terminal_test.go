@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,13 +24,15 @@ import (
 )
 
 // patience bounds the wait for a screen. A slow machine needs some of it; others do not.
-const patience = time.Minute
+const patience = 40 * time.Second
 
 // terminal is the program in a terminal of tmux.
 type terminal struct {
 	t   *testing.T
 	dir string // of the sockets and of the sessions
-	n   int    // of the socket: each start has a server of its own, since the last one may be ending
+	// height is how many lines it has; 0 means 40.
+	height int
+	n      int // of the socket: each start has a server of its own, since the last one may be ending
 }
 
 // open opens a terminal. Without tmux the test is skipped, under CI it fails.
@@ -77,7 +81,7 @@ func (term *terminal) start(env string, args ...string) {
 		term.file("race"), asProgram, env, exe, term.file("sessions"), strings.Join(args, " "))
 	// A line above it, as in a shell: tmux keeps a copy of what is erased from the first line on.
 	shell := fmt.Sprintf("echo '$ tui'; sh -c \"echo \\$\\$ >'%s'; exec %s\"; printf '\\r\\nexit code %%d\\r\\n' $?; exec sleep 1000", term.file("pid"), program)
-	term.tmux("new-session", "-d", "-x", "110", "-y", "40", shell)
+	term.tmux("new-session", "-d", "-x", "110", "-y", strconv.Itoa(cmp.Or(term.height, 40)), shell)
 	term.until("›", "the input line")
 }
 
@@ -256,7 +260,7 @@ func TestTerminalDenied(t *testing.T) {
 func TestTerminalStream(t *testing.T) {
 	term := openTerminal(t)
 	words := make(chan string)
-	endpoint := newEndpoint(t, func(say func(delta string), r *http.Request) {
+	endpoint := newEndpoint(t, func(say func(delta string), r *http.Request, _ string) {
 		for {
 			select {
 			case word := <-words:
@@ -315,14 +319,15 @@ func TestTerminalKilled(t *testing.T) {
 
 // newEndpoint is an endpoint whose answers handle says, in deltas of the wire. It returns the
 // environment that names it.
-func newEndpoint(t *testing.T, handle func(say func(delta string), r *http.Request)) (env string) {
+func newEndpoint(t *testing.T, handle func(say func(delta string), r *http.Request, body string)) (env string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // before anything is written
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		handle(func(delta string) {
 			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
 			_ = http.NewResponseController(w).Flush()
-		}, r)
+		}, r, string(body))
 		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(func() {
@@ -337,7 +342,7 @@ func newEndpoint(t *testing.T, handle func(say func(delta string), r *http.Reque
 func TestTerminalEndpoint(t *testing.T) {
 	term := openTerminal(t)
 	var requests atomic.Int32
-	endpoint := newEndpoint(t, func(say func(delta string), _ *http.Request) {
+	endpoint := newEndpoint(t, func(say func(delta string), _ *http.Request, _ string) {
 		if requests.Add(1) == 1 {
 			say(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"here.txt\"}"}}]}`)
 			return
@@ -349,6 +354,58 @@ func TestTerminalEndpoint(t *testing.T) {
 	term.typed("Where?")
 	term.keys("Enter")
 	term.golden("endpoint", "(?s)── stop.*· /help")
+	term.quit()
+}
+
+// TestTerminalParallel: while a sub-agent works, its card is live, with what it says, and the
+// card of a call that ran beside it is printed already.
+func TestTerminalParallel(t *testing.T) {
+	term := openTerminal(t)
+	release := make(chan struct{})
+	endpoint := newEndpoint(t, func(say func(delta string), r *http.Request, body string) {
+		switch {
+		case strings.Contains(body, explorePrompt):
+			say(`{"content":"I am looking"}`)
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+			say(`{"content":", and found it."}`)
+		case strings.Contains(body, `"c1"`):
+			say(`{"content":"So."}`)
+		default:
+			say(`{"tool_calls":[` +
+				`{"index":0,"id":"c1","type":"function","function":{"name":"explore","arguments":"{\"tasks\":[{\"agent\":\"explorer\",\"prompt\":\"Where is it?\"}]}"}},` +
+				`{"index":1,"id":"c2","type":"function","function":{"name":"read","arguments":"{\"path\":\"here.txt\"}"}}]}`)
+		}
+	})
+	require.NoError(t, os.WriteFile(term.file("here.txt"), []byte("It is here.\n"), 0o644))
+	term.start(endpoint, "-workspace", "'"+term.dir+"'")
+	term.typed("Where?")
+	term.keys("Enter")
+	term.golden("parallel_live", "(?s)read here.*I am looking")
+	close(release)
+	term.golden("parallel", "(?s)── stop.*· /help")
+	term.quit()
+}
+
+// TestTerminalSmall: a terminal that has not room for it all shows the same, in its scrollback,
+// and of a question for which there is no room all is printed.
+func TestTerminalSmall(t *testing.T) {
+	term := openTerminal(t)
+	term.height = 12
+	term.start("", "-pace 2ms")
+	term.typed("Show me what you can do.")
+	term.keys("Enter")
+	term.golden("small_edit", "(?s)May it edit.*May it edit.*y: yes")
+	term.typed("y")
+	term.until("May it run", "the next question")
+	term.typed("y")
+	small := term.golden("small", "(?s)── stop.*· /help")
+	tour, err := os.ReadFile("testdata/screens/tour.txt")
+	require.NoError(t, err)
+	asked := "? May it edit greeting.txt?\n  │ @@ -1,2 +1,2 @@\n  │ -Hello, nobody.\n  │ +Hello, Ada.\n  │  How are you?\n\n"
+	assert.Equal(t, string(tour), strings.Replace(small, asked, "", 1))
 	term.quit()
 }
 

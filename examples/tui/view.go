@@ -11,8 +11,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// View draws the live area: what streams, what runs, a question, the input, the status. It is
-// never higher than the terminal; of what streams the end shows.
+// room is how high the live area may be. What is printed at once has the rest: where both are
+// not on the terminal together, the upper part of the live area would scroll away and stay.
+func (m *model) room() int { return m.height - m.printRoom() }
+
+func (m *model) printRoom() int { return max(m.height/3, 1) }
+
+// View draws the live area: what streams, what runs, a question, the input, the status. Where
+// it would be too high the end of it shows.
 func (m *model) View() tea.View {
 	var below []string
 	if m.question() == nil {
@@ -22,7 +28,7 @@ func (m *model) View() tea.View {
 	}
 	below = append(below, m.input.View(), m.statusLine())
 	above := m.live()
-	if room := max(m.height-len(below), 0); len(above) > room {
+	if room := max(m.room()-len(below), 0); len(above) > room {
 		above = above[len(above)-room:]
 	}
 	view := tea.NewView(strings.Join(append(above, below...), "\n"))
@@ -86,9 +92,9 @@ func (p *painter) question(a *ask) []string {
 }
 
 // dialogRoom is how many lines of a question the dialog shows.
-func (m *model) dialogRoom() int { return max(m.height-5, 1) }
+func (m *model) dialogRoom() int { return max(m.room()-5, 1) }
 
-// dialog paints the question that a gated call waits for, as far as there is room: see asked.
+// dialog paints the question that a gated call waits for, as far as there is room: see printQuestion.
 func (m *model) dialog() []string {
 	a := m.question()
 	out := m.paint.question(a)
