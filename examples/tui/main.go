@@ -84,11 +84,14 @@ func start(ctx context.Context, o options, getenv func(string) string, stdin io.
 		model, explores = script(o.pace), explorer(o.pace)
 	}
 	if scripted && o.workspace == "" || o.check {
-		dir, err := makeSample()
+		dir, err := os.MkdirTemp("", "agentkernel-tui-")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(dir)
+		if err := makeSample(filepath.Join(dir, "workspace")); err != nil {
+			return err
+		}
 		o.workspace = filepath.Join(dir, "workspace")
 		if o.check {
 			o.sessions = filepath.Join(dir, "sessions")
@@ -116,17 +119,13 @@ func start(ctx context.Context, o options, getenv func(string) string, stdin io.
 	return show(ctx, cfg, store{o.sessions}, o.resume, stdin, stdout)
 }
 
-// makeSample makes a folder with a workspace for the scripted model.
-func makeSample() (string, error) {
-	dir, err := os.MkdirTemp("", "agentkernel-tui-")
-	if err != nil {
-		return "", err
-	}
+// makeSample makes the scripted model's workspace.
+func makeSample(dir string) (err error) {
 	for name, text := range sample {
-		file := filepath.Join(dir, "workspace", name)
+		file := filepath.Join(dir, name)
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
 	}
-	return dir, err
+	return err
 }
 
 const (
