@@ -77,8 +77,8 @@ func (term *terminal) start(env string, args ...string) {
 	require.NoError(term.t, err)
 	_ = term.command("kill-server").Run()
 	term.n++
-	program := fmt.Sprintf("env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u OPENAI_MODEL GORACE='exitcode=0 log_path=%s' %s=1 %s '%s' -sessions '%s' %s",
-		term.file("race"), asProgram, env, exe, term.file("sessions"), strings.Join(args, " "))
+	program := fmt.Sprintf("env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u OPENAI_MODEL TMPDIR='%s' GORACE='exitcode=0 log_path=%s' %s=1 %s '%s' -sessions '%s' %s",
+		term.dir, term.file("race"), asProgram, env, exe, term.file("sessions"), strings.Join(args, " "))
 	// A line above it, as in a shell: tmux keeps a copy of what is erased from the first line on.
 	shell := fmt.Sprintf("echo '$ tui'; sh -c \"echo \\$\\$ >'%s'; exec %s\"; printf '\\r\\nexit code %%d\\r\\n' $?; exec sleep 1000", term.file("pid"), program)
 	term.tmux("new-session", "-d", "-x", "110", "-y", strconv.Itoa(cmp.Or(term.height, 40)), shell)
