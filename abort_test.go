@@ -263,7 +263,7 @@ func TestGoroutinesOfARun(t *testing.T) {
 				synctest.Wait()
 				before := runtime.NumGoroutine()
 				agent := watch(t, phases[name]())
-				require.Equal(t, before, runtime.NumGoroutine())
+				require.LessOrEqual(t, runtime.NumGoroutine(), before)
 				run, err := agent.Prompt(t.Context(), "hi")
 				require.NoError(t, err)
 				time.Sleep(time.Second)
