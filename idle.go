@@ -44,10 +44,10 @@ func watchIdle(run context.Context, v *visit, limit, grace time.Duration, cancel
 	return w
 }
 
-// heard notes that the model yields.
-func (w *idleWatch) heard() {
+// heard notes when the run had taken in what the model yielded.
+func (w *idleWatch) heard(at time.Time) {
 	if w.limit > 0 {
-		w.last.Store(int64(time.Since(w.began)))
+		w.last.Store(int64(at.Sub(w.began)))
 	}
 }
 

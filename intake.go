@@ -71,7 +71,7 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 	if err != nil { // looked at before the run depends on it: its methods are the model's
 		failure = asError(in.ctx, "model", err, KindProvider)
 	} else {
-		failure = known(ev)
+		failure = known(ev.Type)
 	}
 	if !in.visit.enter() {
 		if in.visit.state.Load() == visitInside {
@@ -80,12 +80,12 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 		return false
 	}
 	defer in.visit.leave()
-	defer in.watch.heard()
+	defer in.heard(in.r.seq)
 	if in.end.over() || in.r.stopped() || in.watch.idle.Load() {
 		return false
 	}
 	if in.end.err = failure; failure == nil {
-		in.end.err = in.r.take(ev)
+		in.end.err = in.r.take(&ev)
 		in.end.done = ev.Type == StreamEventDone && in.end.err == nil
 		in.end.reason, in.end.raw = ev.StopReason, ev.RawStopReason
 	}
@@ -95,8 +95,17 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 	return !in.end.over()
 }
 
+// heard notes that the run has taken an increment in. Events that came of it, those behind
+// seq, have taken the time already.
+func (in *intake) heard(seq uint64) {
+	if in.r.seq == seq {
+		in.r.clock.read()
+	}
+	in.watch.heard(in.r.clock.last())
+}
+
 // take adds one increment to the message.
-func (r *run) take(ev StreamEvent) *Error {
+func (r *run) take(ev *StreamEvent) *Error {
 	p := r.call.partial
 	p.apply(ev)
 	if len(p.blocks) > maxBlocks {

@@ -345,11 +345,18 @@ func now() time.Time { return canonicalTime(time.Now()) }
 // cannot (RFC 3339 has years of four digits).
 func canonicalTime(t time.Time) time.Time {
 	t = t.UTC().Round(0)
-	if t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
+	if second := t.Unix(); t.IsZero() || second < firstSecond || second > lastSecond {
 		return time.Time{}
 	}
 	return t
 }
+
+// firstSecond and lastSecond are those of the years 0 to 9999, of which a comparison costs
+// less than working out a time's year.
+var (
+	firstSecond = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	lastSecond  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+)
 
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 

@@ -37,8 +37,13 @@ type AgentState struct {
 // append-only log that states share. Events of other runs than the state's own, which a
 // stream may carry between the start and the end of a call, change nothing.
 func Reduce(s AgentState, ev Event) AgentState {
+	s.reduce(&ev)
+	return s
+}
+
+func (s *AgentState) reduce(ev *Event) {
 	if ev.RunID != s.RunID && (s.IsRunning || ev.Type != EventAgentStart) {
-		return s
+		return
 	}
 	switch ev.Type {
 	case EventAgentStart:
@@ -64,7 +69,6 @@ func Reduce(s AgentState, ev Event) AgentState {
 		s.IsRunning, s.Err = false, ev.Err
 		s.StreamMessage, s.PendingToolCalls = nil, nil
 	}
-	return s
 }
 
 // addMessage appends a message that ended. The history has a copy of its own.
