@@ -178,7 +178,7 @@ func (r *run) answered(m Message) step {
 	for _, c := range r.answer.calls {
 		r.ids[c.ID] = struct{}{}
 	}
-	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.view(), Duration: took}, m)
+	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.boxedView(), Duration: took}, m)
 	return r.runTools
 }
 

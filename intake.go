@@ -10,8 +10,8 @@ import (
 type intake struct {
 	r     *run
 	ctx   context.Context
-	visit *visit
-	watch *idleWatch
+	visit visit
+	watch idleWatch
 	// end is what the stream came to. It belongs to who acts for the run.
 	end streamEnd
 	// raced tells that two goroutines yielded at once.
@@ -37,9 +37,11 @@ var errRaced = &Error{Kind: KindProtocol, Op: "model", Err: errors.New("the mode
 func (r *run) stream(req ModelRequest) streamEnd {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
-	model, v := r.settings.model, newVisit()
-	in := &intake{r: r, ctx: r.ctx, visit: v, watch: watchIdle(r.ctx, v, r.cfg.StreamIdleTimeout, r.cfg.StopTimeout, cancel)}
-	_, err := encloseUntil(r.fence, v, in.watch.late, func(*visit) (struct{}, error) {
+	model, in := r.settings.model, &intake{r: r, ctx: r.ctx}
+	in.visit.left = make(chan struct{})
+	in.watch = idleWatch{run: r.ctx, visit: &in.visit, limit: r.cfg.StreamIdleTimeout, grace: r.cfg.StopTimeout, cancel: cancel}
+	in.watch.start()
+	_, err := encloseUntil(r.fence, &in.visit, in.watch.late, func() (struct{}, error) {
 		seq := model.Stream(ctx, req)
 		if seq == nil {
 			return struct{}{}, errNilStream
@@ -49,7 +51,7 @@ func (r *run) stream(req ModelRequest) streamEnd {
 		return struct{}{}, nil
 	})
 	idle := in.watch.stop()
-	v.end() // a goroutine of the model may still yield
+	in.visit.end() // a goroutine of the model may still yield
 	switch crash, crashed := err.(*PanicError); {
 	case in.raced.Load():
 		return streamEnd{err: errRaced}

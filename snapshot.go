@@ -9,10 +9,10 @@ type headers struct {
 	calls  []ToolCall
 	of     []int // the block of each call
 
-	// Snapshots take their memory from slabs, which costs an allocation only now and then.
-	messageSlab []Message
-	blockSlab   []ContentBlock
-	callSlab    []ToolCall
+	// messagesOut, blocksOut and callsOut are where snapshots take their memory.
+	messagesOut slab[Message]
+	blocksOut   slab[ContentBlock]
+	callsOut    slab[ToolCall]
 }
 
 // refresh brings the header of block i up to date. It follows each change of a block that
@@ -43,7 +43,7 @@ func (p *partial) snapshot() Message {
 
 // boxed is a snapshot as an event carries it.
 func (p *partial) boxed() AgentMessage {
-	m := &taken(&p.headers.messageSlab, 1)[0]
+	m := &p.headers.messagesOut.take(1)[0]
 	m.Role, m.Content, m.Timestamp, m.Model = RoleAssistant, p.headers.copied(), p.started, p.model
 	return inPlace(m)
 }
@@ -59,7 +59,7 @@ func inPlace(m *Message) AgentMessage {
 // copied returns the blocks in memory that nobody else has. It copies the fields that are in
 // use, since a copy of the whole would tell the garbage collector of all of them.
 func (h *headers) copied() []ContentBlock {
-	content := taken(&h.blockSlab, len(h.blocks))
+	content := h.blocksOut.take(len(h.blocks))
 	for i := range content {
 		from, to := &h.blocks[i], &content[i]
 		if to.Type = from.Type; from.Type == ContentThinking {
@@ -69,7 +69,7 @@ func (h *headers) copied() []ContentBlock {
 		}
 	}
 	if len(h.calls) > 0 {
-		calls := taken(&h.callSlab, len(h.calls))
+		calls := h.callsOut.take(len(h.calls))
 		for i := range calls {
 			from, to := &h.calls[i], &calls[i]
 			to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
@@ -79,20 +79,28 @@ func (h *headers) copied() []ContentBlock {
 	return content
 }
 
+// slab hands out items that are allocated many at once, the more the longer it is in use.
+type slab[T any] struct {
+	free []T
+	last int // how many were allocated the last time
+}
+
 const (
-	// leastSlab is how many items are allocated at once where snapshots are small: the most
-	// block headers that fit into 4 KiB.
-	leastSlab = 34
-	// mostSlab is how many are where they are large; beyond 32 KiB allocating gets dear.
-	mostSlab = 272
+	firstSlab = 4
+	// usualSlab is how many block headers fit into 4 KiB, mostSlab how many fit into 32 KiB:
+	// beyond that allocating gets dear, and one snapshot at a time has to do.
+	usualSlab = 34
+	mostSlab  = 272
 )
 
-// taken takes n items off the slab, or of a new one that has room for some snapshots more.
-func taken[T any](slab *[]T, n int) []T {
-	if len(*slab) < n {
-		*slab = make([]T, max(leastSlab, n, min(4*n, mostSlab/n*n)))
+// take returns n new items.
+func (s *slab[T]) take(n int) []T {
+	if len(s.free) < n {
+		s.last = min(max(firstSlab, 3*s.last), max(usualSlab, min(4*n, mostSlab)))
+		s.last = max(s.last/n*n, n)
+		s.free = make([]T, s.last)
 	}
-	out := (*slab)[:n:n]
-	*slab = (*slab)[n:]
+	out := s.free[:n:n]
+	s.free = s.free[n:]
 	return out
 }

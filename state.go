@@ -77,7 +77,7 @@ func (s *AgentState) addMessage(m AgentMessage) {
 	s.TotalUsage = s.TotalUsage.Add(usage)
 	own, _ := ownMessage(m)
 	if tokens := usage.context(); own.Role == RoleAssistant && tokens > 0 {
-		s.ContextTokens = &tokens
+		s.ContextTokens = new(tokens)
 	}
 	s.Messages, s.log = appended(s.Messages, s.log, cloneMessage(m))
 }
