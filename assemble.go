@@ -30,8 +30,7 @@ type partial struct {
 	byID   map[string]*callSlot
 	byKey  map[string]*callSlot
 
-	blockSlab []ContentBlock
-	callSlab  []ToolCall
+	headers headers
 }
 
 // growing is one block of a partial.
@@ -55,6 +54,7 @@ type callSlot struct {
 	// that comes in pieces is never shown in part.
 	name  string
 	named bool
+	place int // in headers.calls
 	// ends are the offsets at which increments of the argument text ended.
 	ends []int
 }
@@ -72,7 +72,7 @@ func newPartial(taken func(string) bool, show func(growth)) *partial {
 }
 
 // apply adds one increment.
-func (p *partial) apply(ev StreamEvent) {
+func (p *partial) apply(ev *StreamEvent) {
 	if p.model == "" {
 		p.model = validText(ev.Model)
 	}
@@ -90,8 +90,14 @@ func (p *partial) apply(ev StreamEvent) {
 	}
 }
 
+// tell brings the snapshots up to date with a change of a block, and shows it.
+func (p *partial) tell(g growth) {
+	p.refresh(g.index)
+	p.show(g)
+}
+
 // applyText adds to the last block if it is of that kind, otherwise to a new one.
-func (p *partial) applyText(kind ContentType, ev StreamEvent) {
+func (p *partial) applyText(kind ContentType, ev *StreamEvent) {
 	opaque := ev.Signature != "" || len(ev.Extra) > 0
 	i := len(p.blocks) - 1
 	if ev.Delta == "" && opaque {
@@ -107,7 +113,7 @@ func (p *partial) applyText(kind ContentType, ev StreamEvent) {
 	p.blocks[i].keepOpaque(ev)
 	delta := p.blocks[i].grow(ev.Delta)
 	if opened || delta != "" {
-		p.show(growth{kind: p.blocks[i].delta(), index: i, delta: delta})
+		p.tell(growth{kind: p.blocks[i].delta(), index: i, delta: delta})
 	}
 }
 
@@ -130,9 +136,8 @@ func (p *partial) lastOf(kind ContentType) int {
 	return -1
 }
 
-func (p *partial) applyCall(ev StreamEvent) {
-	ev.ID = providerID(validText(ev.ID))
-	slot, changed := p.slot(ev)
+func (p *partial) applyCall(ev *StreamEvent) {
+	slot, changed := p.slot(ev.Key, providerID(validText(ev.ID)))
 	b := &p.blocks[slot.block]
 	b.keepOpaque(ev)
 	delta := b.grow(ev.Delta)
@@ -143,38 +148,38 @@ func (p *partial) applyCall(ev StreamEvent) {
 		changed = true
 	}
 	if changed {
-		p.show(growth{kind: DeltaToolCall, index: slot.block, delta: delta, call: slot})
+		p.tell(growth{kind: DeltaToolCall, index: slot.block, delta: delta, call: slot})
 	}
 }
 
-// slot finds the call that ev adds to: by a known id, else by key, else the last one open.
+// slot finds the call that an increment adds to: by a known id, else by key, else the last one open.
 // A new id opens a new slot, unless it is the late id of a slot that has none yet. It
 // reports whether the slot or its id is new.
-func (p *partial) slot(ev StreamEvent) (*callSlot, bool) {
-	if s := p.byID[ev.ID]; s != nil {
-		p.pointKey(ev.Key, s)
+func (p *partial) slot(key, id string) (*callSlot, bool) {
+	if s := p.byID[id]; s != nil {
+		p.pointKey(key, s)
 		return s, false
 	}
-	s := p.byKey[ev.Key]
-	if ev.Key == "" && len(p.calls) > 0 {
+	s := p.byKey[key]
+	if key == "" && len(p.calls) > 0 {
 		s = p.calls[len(p.calls)-1]
 	}
 	switch {
 	case s == nil:
-		s = p.openSlot(ev.Key)
-	case ev.ID == "":
+		s = p.openSlot(key)
+	case id == "":
 		return s, false
-	case s.providerID != "" || ev.Key == "" && s.name != "":
-		s = p.openSlot(ev.Key)
+	case s.providerID != "" || key == "" && s.name != "":
+		s = p.openSlot(key)
 	}
-	p.learnID(s, ev.ID)
+	p.learnID(s, id)
 	return s, true
 }
 
 func (p *partial) openSlot(key string) *callSlot {
 	if n := len(p.calls); n > 0 {
 		if last := p.calls[n-1]; last.settleName() {
-			p.show(growth{kind: DeltaToolCall, index: last.block, call: last})
+			p.tell(growth{kind: DeltaToolCall, index: last.block, call: last})
 		}
 	}
 	s := new(callSlot)
@@ -247,7 +252,7 @@ func providerID(id string) string {
 	return id
 }
 
-func (b *growing) keepOpaque(ev StreamEvent) {
+func (b *growing) keepOpaque(ev *StreamEvent) {
 	if ev.Signature != "" {
 		b.signature = validText(ev.Signature)
 	}
@@ -296,7 +301,7 @@ func (p *partial) settleBlock(i int) {
 		g.call.ends = append(g.call.ends, b.text.Len())
 	}
 	if g.call != nil && g.call.settleName() || g.delta != "" {
-		p.show(g)
+		p.tell(g)
 	}
 }
 
@@ -308,46 +313,6 @@ func (b *growing) delta() DeltaKind {
 		return DeltaToolCall
 	}
 	return DeltaText
-}
-
-// snapshot is the message so far, with a slice of blocks of its own.
-func (p *partial) snapshot() Message {
-	content := p.takeBlocks(len(p.blocks))
-	for i := range p.blocks {
-		b, out := &p.blocks[i], &content[i]
-		out.Type = b.kind
-		switch b.kind {
-		case ContentText:
-			out.Text = b.text.String()
-		case ContentThinking:
-			out.Thinking = b.text.String()
-		default:
-			out.ToolCall = p.takeCall()
-			*out.ToolCall = ToolCall{ID: b.call.id, Name: b.call.shownName(), RawArgs: b.text.String()}
-		}
-	}
-	return Message{Role: RoleAssistant, Content: content, Timestamp: p.started, Model: p.model}
-}
-
-// slabBlocks is how many block headers are allocated at once for the snapshots of a message.
-const slabBlocks = 32
-
-func (p *partial) takeBlocks(n int) []ContentBlock {
-	if len(p.blockSlab) < n {
-		p.blockSlab = make([]ContentBlock, max(slabBlocks, 4*n))
-	}
-	taken := p.blockSlab[:n:n]
-	p.blockSlab = p.blockSlab[n:]
-	return taken
-}
-
-func (p *partial) takeCall() *ToolCall {
-	if len(p.callSlab) == 0 {
-		p.callSlab = make([]ToolCall, slabBlocks)
-	}
-	call := &p.callSlab[0]
-	p.callSlab = p.callSlab[1:]
-	return call
 }
 
 // discarded is the message of an attempt that failed: what was shown, and what it cost.

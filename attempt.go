@@ -97,7 +97,7 @@ func (r *run) update(g growth) {
 	ev := Event{
 		Type:         EventMessageUpdate,
 		Attempt:      r.call.attempt,
-		Message:      p.snapshot(),
+		Message:      p.boxed(),
 		Delta:        g.delta,
 		DeltaKind:    g.kind,
 		ContentIndex: g.index,
@@ -111,7 +111,7 @@ func (r *run) update(g growth) {
 func (r *run) openMessage() {
 	if !r.call.open {
 		r.call.open = true
-		r.emit(Event{Type: EventMessageStart, Attempt: r.call.attempt, Message: r.call.partial.snapshot()})
+		r.emit(Event{Type: EventMessageStart, Attempt: r.call.attempt, Message: r.call.partial.boxed()})
 	}
 }
 
@@ -178,7 +178,7 @@ func (r *run) answered(m Message) step {
 	for _, c := range r.answer.calls {
 		r.ids[c.ID] = struct{}{}
 	}
-	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.view(), Duration: took}, m)
+	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.boxedView(), Duration: took}, m)
 	return r.runTools
 }
 
@@ -210,10 +210,10 @@ func (r *run) closeMessage() {
 }
 
 // known refuses an event of a type that there is not.
-func known(ev StreamEvent) *Error {
-	switch ev.Type {
+func known(of StreamEventType) *Error {
+	switch of {
 	case StreamEventTextDelta, StreamEventThinkingDelta, StreamEventToolCallDelta, StreamEventUsage, StreamEventDone:
 		return nil
 	}
-	return &Error{Kind: KindProtocol, Op: "model", Err: fmt.Errorf("unknown stream event %q", ev.Type)}
+	return &Error{Kind: KindProtocol, Op: "model", Err: fmt.Errorf("unknown stream event %q", of)}
 }

@@ -35,13 +35,37 @@ type batch struct {
 	alone   bool // what runs must run alone
 	skip    bool // steering arrived: start no more
 
-	back    chan outcome    // room for every call
-	wake    chan struct{}   // some mailbox holds something; capacity 1
-	relay   chan relayed    // events of runs that calls made
-	late    chan *callRun   // calls whose time is up; room for all that can come
+	lines
+	late    chan *callRun   // calls whose time is up; room for all that can come; nil where none can
 	stop    <-chan struct{} // the end of the run's context; nil once seen
 	overdue <-chan struct{} // the end of the time to stop; nil once seen
 	steer   <-chan struct{} // steering arrived; nil once seen, and where it changes nothing
+}
+
+// lines are how calls reach the run's goroutine. A run keeps them from batch to batch.
+type lines struct {
+	back   chan outcome  // room for every call
+	wake   chan struct{} // some mailbox holds something; capacity 1
+	relay  chan relayed  // events of runs that calls made
+	notify func()        // wakes
+}
+
+// open makes the lines ready for n calls.
+func (l *lines) open(n int) {
+	if cap(l.back) < n {
+		l.back = make(chan outcome, n)
+	}
+	if l.wake != nil {
+		return
+	}
+	wake := make(chan struct{}, 1)
+	l.wake, l.relay = wake, make(chan relayed)
+	l.notify = func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // relayed is an event of a run that a call made.
@@ -109,25 +133,26 @@ type outcome struct {
 
 func newBatch(r *run) *batch {
 	n := len(r.answer.calls)
+	r.lines.open(n)
 	b := &batch{
-		r:     r,
-		calls: make([]*callRun, n),
-		back:  make(chan outcome, n),
-		wake:  make(chan struct{}, 1),
-		relay: make(chan relayed),
-		late:  make(chan *callRun, 3*n),
-		stop:  r.ctx.Done(),
-
+		r:       r,
+		calls:   make([]*callRun, n),
+		lines:   r.lines,
+		stop:    r.ctx.Done(),
 		overdue: r.fence.overdue,
 	}
-	shown := r.answer.shown.ToolCalls()
+	runs, shown := make([]callRun, n), r.answer.shown.Content
 	for i, call := range r.answer.calls {
-		for shown[0].ID != call.ID { // answered before
+		for shown[0].ToolCall == nil || shown[0].ToolCall.ID != call.ID { // text, or answered before
 			shown = shown[1:]
 		}
-		c := &callRun{call: call, shown: shown[0].Args, tool: r.settings.tools.byName[call.Name]}
+		c := &runs[i]
+		c.call, c.shown, c.tool = call, shown[0].ToolCall.Args, r.settings.tools.byName[call.Name]
 		if c.tool != nil {
 			c.label = c.tool.Label
+			if c.tool.timeout(&r.cfg) > 0 {
+				b.expect()
+			}
 		}
 		b.calls[i] = c
 	}
@@ -136,6 +161,15 @@ func newBatch(r *run) *batch {
 		b.steer = r.cfg.Steering.arrived()
 	}
 	return b
+}
+
+// expect makes ready for calls that are late. What ends the time of one on another goroutine
+// has been expected when the batch began.
+func (b *batch) expect() chan<- *callRun {
+	if b.late == nil {
+		b.late = make(chan *callRun, 3*len(b.calls)) // a call can be late for three reasons, once each
+	}
+	return b.late
 }
 
 // advance starts what can be started. It reports whether there is anything to wait for.
@@ -254,7 +288,8 @@ func (b *batch) pass(m relayed) {
 		case c.held != nil:
 			b.finish(outcome{c, *c.held})
 		case c.overdue:
-			time.AfterFunc(b.r.cfg.StopTimeout/4, func() { b.late <- c }) // has room: once a call
+			late := b.expect()
+			time.AfterFunc(b.r.cfg.StopTimeout/4, func() { late <- c }) // has room: once a call
 		}
 	}
 }
@@ -277,6 +312,7 @@ func (b *batch) abandon(c *callRun) {
 		return
 	}
 	b.r.abandoned++
+	b.r.lines.back = nil // it may still come back, and must find room
 	var result ToolResult
 	switch {
 	case !c.preempt() && c.box.isLate() && !b.r.stopped():
@@ -320,32 +356,36 @@ func (b *batch) expire(c *callRun) {
 	if b.r.cfg.StopTimeout < 0 {
 		return
 	}
-	c.timer = time.AfterFunc(b.r.cfg.StopTimeout, func() { b.late <- c }) // has room: once a call
+	late := b.expect()
+	c.timer = time.AfterFunc(b.r.cfg.StopTimeout, func() { late <- c }) // has room: once a call
 }
 
-// launch runs the call's pipeline on a goroutine of its own.
+// launched is what a call needs while it runs, in one piece of memory.
+type launched struct {
+	box      mailbox
+	env      callEnv
+	pipeline pipeline
+}
+
+// launch runs the call's pipeline on a goroutine of its own, which no other call will use: a
+// tool may have done something to it, or to its thread.
 func (b *batch) launch(c *callRun) {
-	c.gone = make(chan struct{})
-	c.box = &mailbox{args: c.call.Args, notify: func() {
-		select {
-		case b.wake <- struct{}{}:
-		default:
-		}
-	}}
+	l := &launched{box: mailbox{args: c.call.Args, notify: b.notify}}
+	c.gone, c.box = make(chan struct{}), &l.box
 	ctx, cancel := context.WithCancelCause(b.r.ctx)
 	c.cancel = cancel
-	p := &pipeline{batch: b, cfg: &b.r.cfg, callRun: c, args: c.call.Args, turn: b.r.turn}
-	env := &callEnv{callRun: c, relay: b.relay, runID: b.r.runID, stop: b.r.cfg.StopTimeout,
+	l.env = callEnv{Context: ctx, callRun: c, relay: b.relay, runID: b.r.runID, stop: b.r.cfg.StopTimeout,
 		depth: b.r.depth, maxDepth: b.r.cfg.MaxDepth}
-	ctx = context.WithValue(ctx, callKey{}, env)
+	l.pipeline = pipeline{late: b.late, cfg: &b.r.cfg, callRun: c, args: c.call.Args, runID: b.r.runID, turn: b.r.turn}
+	p, env, back := &l.pipeline, &l.env, b.back
 	// Ends with the pipeline; the batch waits for it, or leaves it behind.
 	go guarded(
-		func() (ToolResult, error) { return p.walk(ctx), nil },
+		func() (ToolResult, error) { return p.walk(env), nil },
 		func(got returned[ToolResult]) {
 			if crash, ok := errors.AsType[*PanicError](got.err); ok {
 				got.value = p.crashed(crash)
 			}
-			b.back <- outcome{c, got.value}
+			back <- outcome{p.callRun, got.value}
 		})
 }
 

@@ -8,14 +8,23 @@ import (
 // callKey is the context key of a callEnv.
 type callKey struct{}
 
-// callEnv is what the context of a call knows of it.
+// callEnv is the context of a call, with what it knows of the call.
 type callEnv struct {
+	context.Context
 	*callRun
 	relay    chan<- relayed
 	runID    string
 	stop     time.Duration
 	depth    int
 	maxDepth int
+}
+
+// Value implements [context.Context].
+func (env *callEnv) Value(key any) any {
+	if key == (callKey{}) {
+		return env
+	}
+	return env.Context.Value(key)
 }
 
 // CallInfo is the call that a context belongs to.

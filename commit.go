@@ -24,7 +24,7 @@ func (r *run) commit(m AgentMessage) bool {
 	}
 	f, lift := newFence(r.ctx, grace)
 	defer lift()
-	_, err := enclose(f, func(*visit) (struct{}, error) { return struct{}{}, r.cfg.Commit(ctx, m) })
+	_, err := enclose(f, func() (struct{}, error) { return struct{}{}, r.cfg.Commit(ctx, m) })
 	r.abandoned += f.abandoned
 	switch {
 	case err == nil:

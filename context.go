@@ -89,7 +89,7 @@ func (r *run) project() step {
 		return r.prepare
 	}
 	ctx, req := r.ctx, r.contextRequest(nil)
-	result, err := enclose(r.fence, func(*visit) (ContextResult, error) { return r.cfg.ContextManager.Project(ctx, req) })
+	result, err := enclose(r.fence, func() (ContextResult, error) { return r.cfg.ContextManager.Project(ctx, req) })
 	switch {
 	case r.stopped():
 		return r.stop
@@ -110,7 +110,7 @@ func (r *run) recoverContext(cause *Error) bool {
 	}
 	r.call.recovered = true
 	ctx, req := r.ctx, r.contextRequest(cause)
-	result, err := enclose(r.fence, func(*visit) (ContextResult, error) { return r.cfg.ContextManager.Recover(ctx, req) })
+	result, err := enclose(r.fence, func() (ContextResult, error) { return r.cfg.ContextManager.Recover(ctx, req) })
 	if err != nil || r.stopped() {
 		return false
 	}
@@ -182,7 +182,7 @@ func (a *Agent) Compact(ctx context.Context, reason ContextReason) (bool, error)
 	req.Reason = reason
 	f, lift := newFence(ctx, a.cfg.StopTimeout)
 	defer lift()
-	result, err := enclose(f, func(*visit) (ContextResult, error) { return a.cfg.ContextManager.Recover(ctx, req) })
+	result, err := enclose(f, func() (ContextResult, error) { return a.cfg.ContextManager.Recover(ctx, req) })
 	switch {
 	case err == errAbandoned:
 		return false, stopError(ctx)

@@ -269,6 +269,7 @@ func (p *partial) extend(i int, kind ContentType, ev *Event) {
 		b.call.id, b.call.name = ev.ToolID, ev.Tool
 	}
 	b.text.Append(ev.Delta)
+	p.refresh(i)
 }
 
 // restore begins anew with a snapshot.

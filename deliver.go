@@ -54,9 +54,9 @@ type delivery struct {
 	before <-chan struct{} // closed when the run before was delivered
 	events <-chan Event
 
-	ev     Event
-	rest   []*listener // who has not seen ev yet
+	rest   []*listener // who has not seen the event yet
 	unread bool        // nor has the pipe
+	ev     Event       // the event, where a listener left the goroutine with it
 }
 
 // loop waits for its turn and delivers the run. A listener that leaves the goroutine takes
@@ -83,35 +83,57 @@ func (d *delivery) loop() {
 
 // consumeLoop folds each event into the state, then hands it to every listener.
 func (d *delivery) consumeLoop() {
-	for {
-		d.hand()
-		ev, ok := <-d.events
-		if !ok {
-			return
+	ev, done := d.ev, false
+	defer func() {
+		if !done {
+			d.ev = ev // for the successor
 		}
-		d.run.record.Add(ev)
-		d.ev, d.rest, d.unread = ev, d.agent.fold(d.run, ev), d.pipe != nil
+	}()
+	for ok := true; ok; {
+		d.hand(&ev)
+		if ev, ok = <-d.events; ok {
+			d.run.record.add(&ev)
+			d.rest, d.unread = d.agent.fold(d.run, &ev), d.pipe != nil
+		}
 	}
+	done = true
 }
 
 // hand gives the event to those who have not seen it yet.
-func (d *delivery) hand() {
+func (d *delivery) hand(ev *Event) {
 	for len(d.rest) > 0 {
-		l := d.rest[0]
-		d.rest = d.rest[1:]
-		d.call(l)
+		d.callRest(ev)
 	}
 	if d.unread {
 		d.unread = false
-		d.pipe.put(d.ev)
+		d.pipe.put(*ev)
 	}
 }
 
+// callRest calls the listeners up to the first that fails. What goes wrong in one stays in it,
+// and is told.
+func (d *delivery) callRest(ev *Event) {
+	done := false
+	defer func() {
+		if !done {
+			d.agent.report(recover(), ev)
+		}
+	}()
+	for len(d.rest) > 0 {
+		l := d.rest[0]
+		d.rest = d.rest[1:]
+		if !l.removed.Load() {
+			l.fn(*ev)
+		}
+	}
+	done = true
+}
+
 // fold takes ev into the state and returns who is to hear of it.
-func (a *Agent) fold(run *Run, ev Event) []*listener {
+func (a *Agent) fold(run *Run, ev *Event) []*listener {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state = Reduce(a.state, ev)
+	a.state.reduce(ev)
 	if ev.Type == EventMessageEnd && ev.RunID == run.id {
 		run.queued.delivered(ev.Seq)
 	}
@@ -120,13 +142,6 @@ func (a *Agent) fold(run *Run, ev Event) []*listener {
 		close(run.ended)
 	}
 	return a.listeners
-}
-
-// call calls one listener.
-func (d *delivery) call(l *listener) {
-	if !l.removed.Load() {
-		d.agent.isolate(l.fn, &d.ev)
-	}
 }
 
 // isolate calls a listener with ev. What goes wrong in fn stays in it, and is told.

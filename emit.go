@@ -13,6 +13,7 @@ type emitter struct {
 	// drain bounds the first send that nobody takes after ctx ended; negative is no bound.
 	drain time.Duration
 
+	clock           clock
 	runID, parentID string
 	seq             uint64
 	turn            int
@@ -24,45 +25,46 @@ type emitter struct {
 // emit stamps ev and sends it, blocking while the channel is full.
 func (e *emitter) emit(ev Event) {
 	e.seq++
-	ev.RunID, ev.ParentRunID, ev.Seq, ev.Turn, ev.Time = e.runID, e.parentID, e.seq, e.turn, now()
+	ev.RunID, ev.ParentRunID, ev.Seq, ev.Turn = e.runID, e.parentID, e.seq, e.turn
+	ev.Time = e.clock.stamp(ev.Type)
 	e.tally(&ev)
-	switch {
-	case e.gone:
-		e.leave(ev)
-	case !e.send(ev):
-		e.gone = true
-		e.leave(ev)
+	if !e.gone {
+		select {
+		case e.events <- ev: // from here, since each call on the way would copy it again
+			return
+		default:
+		}
+		e.gone = !e.wait(&ev)
+		e.clock.read()
+	}
+	if e.gone {
+		e.leave(&ev)
 	}
 }
 
 // pass sends an event of a run that a call made, as it is.
 func (e *emitter) pass(ev Event) {
-	if !e.gone && !e.send(ev) {
-		e.gone = true
+	if !e.gone {
+		e.gone = !e.wait(&ev)
 	}
 }
 
-// send reports false where the run is over and nobody took ev for so long that the
-// consumer counts as gone.
-func (e *emitter) send(ev Event) bool {
-	select {
-	case e.events <- ev:
-		return true
-	default:
-	}
+// wait sends ev as soon as there is room. It reports false where the run is over and nobody
+// made room for so long that the consumer counts as gone.
+func (e *emitter) wait(ev *Event) bool {
 	if e.drain < 0 {
-		e.events <- ev
+		e.events <- *ev
 		return true
 	}
 	select {
-	case e.events <- ev:
+	case e.events <- *ev:
 		return true
 	case <-e.ctx.Done():
 	}
 	timer := time.NewTimer(e.drain)
 	defer timer.Stop()
 	select {
-	case e.events <- ev:
+	case e.events <- *ev:
 		return true
 	case <-timer.C:
 		return false
@@ -71,13 +73,13 @@ func (e *emitter) send(ev Event) bool {
 
 // leave drops ev, unless it tells how the run ended: then it takes the place of the oldest
 // events that nobody took.
-func (e *emitter) leave(ev Event) {
+func (e *emitter) leave(ev *Event) {
 	if ev.Type != EventError && ev.Type != EventAgentEnd {
 		return
 	}
 	for {
 		select {
-		case e.events <- ev:
+		case e.events <- *ev:
 			return
 		default:
 		}
@@ -117,3 +119,28 @@ func usageOf(m AgentMessage) Usage {
 	}
 	return Usage{}
 }
+
+// clock is the time of a run's events. It reads the wall clock for all of them but the updates
+// of a message, which go on from there by the monotonic one: that takes a third of the time.
+type clock struct {
+	set    time.Time     // when the wall clock was read, with its monotonic part
+	wall   time.Time     // the same as events show it
+	passed time.Duration // from then to the last reading
+}
+
+// stamp is the time of an event that is made now.
+func (c *clock) stamp(of EventType) time.Time {
+	if of == EventMessageUpdate {
+		c.read()
+	} else {
+		c.set, c.passed = time.Now(), 0
+		c.wall = canonicalTime(c.set)
+	}
+	return c.wall.Add(c.passed)
+}
+
+// read takes the time.
+func (c *clock) read() { c.passed = time.Since(c.set) }
+
+// last is the last time that was taken.
+func (c *clock) last() time.Time { return c.set.Add(c.passed) }

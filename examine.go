@@ -83,7 +83,7 @@ func (b *batch) consult(c *callRun) *ToolResult {
 	if quick {
 		said = t.opinion(c.call)
 	} else {
-		said, err = enclose(b.r.fence, func(*visit) (opinion, error) { return t.opinion(c.call), nil })
+		said, err = enclose(b.r.fence, func() (opinion, error) { return t.opinion(c.call), nil })
 	}
 	if crash, ok := errors.AsType[*PanicError](err); ok {
 		return new(panicked(fmt.Sprintf("The tool %q", t.Name), crash))

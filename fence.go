@@ -114,7 +114,7 @@ func newFence(ctx context.Context, stopTimeout time.Duration) (f *fence, lift fu
 // as on a channel, which testing/synctest counts as waiting.
 type visit struct {
 	state atomic.Int32
-	left  chan struct{} // closed by the leave that end waits for
+	left  chan struct{} // closed by the leave that end waits for; nil where nobody enters
 }
 
 // The states of a visit.
@@ -124,8 +124,6 @@ const (
 	visitEnding         // acting for the run, for the last time
 	visitOver
 )
-
-func newVisit() *visit { return &visit{left: make(chan struct{})} }
 
 // enter reports whether the goroutine may act for the run; then leave must follow.
 func (v *visit) enter() bool { return v.state.CompareAndSwap(visitOutside, visitInside) }
@@ -165,15 +163,15 @@ type returned[T any] struct {
 //
 // What fn found out leaves it by its return value only: a goroutine that was left behind
 // can still write to variables that it shares.
-func enclose[T any](f *fence, fn func(*visit) (T, error)) (T, error) {
-	return encloseUntil(f, newVisit(), nil, fn)
+func enclose[T any](f *fence, fn func() (T, error)) (T, error) {
+	return encloseUntil(f, new(visit), nil, fn)
 }
 
 // encloseUntil is enclose for a visit that may also end when late is closed.
-func encloseUntil[T any](f *fence, v *visit, late <-chan struct{}, fn func(*visit) (T, error)) (T, error) {
+func encloseUntil[T any](f *fence, v *visit, late <-chan struct{}, fn func() (T, error)) (T, error) {
 	back := make(chan returned[T], 1)
 	// Ends with fn; enclose waits for it, or leaves it behind.
-	go guarded(func() (T, error) { return fn(v) }, func(got returned[T]) { back <- got })
+	go guarded(fn, func(got returned[T]) { back <- got })
 	select {
 	case got := <-back:
 		return got.value, got.err
@@ -191,8 +189,19 @@ func encloseUntil[T any](f *fence, v *visit, late <-chan struct{}, fn func(*visi
 	}
 }
 
+// grow makes room on the stack of a new goroutine at once, for what user code and the way
+// back from it usually need: to grow there step by step, each time with more to copy, takes a
+// fifth of a turn.
+//
+//go:noinline
+func grow(n int) byte {
+	var room [5 << 10]byte
+	return room[n]
+}
+
 // guarded calls fn and hands back how it returned; a panic and runtime.Goexit are a *PanicError.
 func guarded[T any](fn func() (T, error), back func(returned[T])) {
+	grow(0)
 	var got returned[T]
 	came := false
 	defer func() {

@@ -23,10 +23,10 @@ func Generate(ctx context.Context, model ChatModel, req ModelRequest) (Message, 
 		if err != nil {
 			return p.discarded(), asError(ctx, "model", err, KindProvider)
 		}
-		if err := known(ev); err != nil {
+		if err := known(ev.Type); err != nil {
 			return p.discarded(), err
 		}
-		p.apply(ev)
+		p.apply(&ev)
 		if ev.Type == StreamEventDone {
 			p.settle()
 			return p.finished(ev.StopReason, ev.RawStopReason), nil

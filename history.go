@@ -101,10 +101,14 @@ func ownMessage(m AgentMessage) (Message, bool) {
 
 // cloneMessage returns a copy of m that shares no slice with it, where m is the kernel's.
 func cloneMessage(m AgentMessage) AgentMessage {
-	if own, ok := ownMessage(m); ok {
-		return own.Clone()
+	own, ok := ownMessage(m)
+	switch {
+	case !ok:
+		return m
+	case own.isText() && own.Content[0].Extra == nil && own.Metadata == nil:
+		return own.boxedView() // texts may be shared
 	}
-	return m
+	return own.Clone()
 }
 
 // openTurn is an assistant message of the history and those of its calls that have no result.

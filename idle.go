@@ -32,22 +32,22 @@ type idleWatch struct {
 	finished bool
 }
 
-// watchIdle starts a watch. A limit that is not positive never ends an attempt.
-func watchIdle(run context.Context, v *visit, limit, grace time.Duration, cancel context.CancelCauseFunc) *idleWatch {
-	w := &idleWatch{run: run, visit: v, limit: limit, grace: grace, began: time.Now(), cancel: cancel, late: make(chan struct{})}
+// start starts the watch. A limit that is not positive never ends an attempt.
+func (w *idleWatch) start() {
+	w.began, w.late = time.Now(), make(chan struct{})
 	w.mu.Lock() // check needs the timer
 	defer w.mu.Unlock()
+	limit := w.limit
 	if limit <= 0 {
 		limit = math.MaxInt64
 	}
 	w.timer = time.AfterFunc(limit, w.check)
-	return w
 }
 
-// heard notes that the model yields.
-func (w *idleWatch) heard() {
+// heard notes when the run had taken in what the model yielded.
+func (w *idleWatch) heard(at time.Time) {
 	if w.limit > 0 {
-		w.last.Store(int64(time.Since(w.began)))
+		w.last.Store(int64(at.Sub(w.began)))
 	}
 }
 

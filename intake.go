@@ -10,8 +10,8 @@ import (
 type intake struct {
 	r     *run
 	ctx   context.Context
-	visit *visit
-	watch *idleWatch
+	visit visit
+	watch idleWatch
 	// end is what the stream came to. It belongs to who acts for the run.
 	end streamEnd
 	// raced tells that two goroutines yielded at once.
@@ -37,9 +37,11 @@ var errRaced = &Error{Kind: KindProtocol, Op: "model", Err: errors.New("the mode
 func (r *run) stream(req ModelRequest) streamEnd {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
-	model, v := r.settings.model, newVisit()
-	in := &intake{r: r, ctx: r.ctx, visit: v, watch: watchIdle(r.ctx, v, r.cfg.StreamIdleTimeout, r.cfg.StopTimeout, cancel)}
-	_, err := encloseUntil(r.fence, v, in.watch.late, func(*visit) (struct{}, error) {
+	model, in := r.settings.model, &intake{r: r, ctx: r.ctx}
+	in.visit.left = make(chan struct{})
+	in.watch = idleWatch{run: r.ctx, visit: &in.visit, limit: r.cfg.StreamIdleTimeout, grace: r.cfg.StopTimeout, cancel: cancel}
+	in.watch.start()
+	_, err := encloseUntil(r.fence, &in.visit, in.watch.late, func() (struct{}, error) {
 		seq := model.Stream(ctx, req)
 		if seq == nil {
 			return struct{}{}, errNilStream
@@ -49,7 +51,7 @@ func (r *run) stream(req ModelRequest) streamEnd {
 		return struct{}{}, nil
 	})
 	idle := in.watch.stop()
-	v.end() // a goroutine of the model may still yield
+	in.visit.end() // a goroutine of the model may still yield
 	switch crash, crashed := err.(*PanicError); {
 	case in.raced.Load():
 		return streamEnd{err: errRaced}
@@ -71,7 +73,7 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 	if err != nil { // looked at before the run depends on it: its methods are the model's
 		failure = asError(in.ctx, "model", err, KindProvider)
 	} else {
-		failure = known(ev)
+		failure = known(ev.Type)
 	}
 	if !in.visit.enter() {
 		if in.visit.state.Load() == visitInside {
@@ -80,12 +82,12 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 		return false
 	}
 	defer in.visit.leave()
-	defer in.watch.heard()
+	defer in.heard(in.r.seq)
 	if in.end.over() || in.r.stopped() || in.watch.idle.Load() {
 		return false
 	}
 	if in.end.err = failure; failure == nil {
-		in.end.err = in.r.take(ev)
+		in.end.err = in.r.take(&ev)
 		in.end.done = ev.Type == StreamEventDone && in.end.err == nil
 		in.end.reason, in.end.raw = ev.StopReason, ev.RawStopReason
 	}
@@ -95,8 +97,17 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 	return !in.end.over()
 }
 
+// heard notes that the run has taken an increment in. Events that came of it, those behind
+// seq, have taken the time already.
+func (in *intake) heard(seq uint64) {
+	if in.r.seq == seq {
+		in.r.clock.read()
+	}
+	in.watch.heard(in.r.clock.last())
+}
+
 // take adds one increment to the message.
-func (r *run) take(ev StreamEvent) *Error {
+func (r *run) take(ev *StreamEvent) *Error {
 	p := r.call.partial
 	p.apply(ev)
 	if len(p.blocks) > maxBlocks {

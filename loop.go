@@ -124,6 +124,7 @@ type run struct {
 
 	call   modelCall
 	answer *answer // whose calls and ModelResponse are open
+	lines  lines
 
 	reason EndReason
 	err    *Error
@@ -340,7 +341,7 @@ func (r *run) respond() step {
 	}
 	r.emit(Event{
 		Type:        EventModelResponse,
-		Message:     a.shown.view(),
+		Message:     a.shown.boxedView(),
 		ToolResults: a.results,
 		Duration:    time.Since(a.asked),
 	})

@@ -185,6 +185,25 @@ func (m Message) view() Message {
 	return m
 }
 
+// boxedView is a view as an AgentMessage, of which one that holds but one text takes one
+// allocation.
+func (m *Message) boxedView() AgentMessage {
+	if !m.isText() {
+		return m.view()
+	}
+	own := &struct {
+		message Message
+		blocks  [1]ContentBlock
+	}{*m, [1]ContentBlock(m.Content)}
+	own.message.Content, own.message.Usage = own.blocks[:], m.Usage.clone()
+	return inPlace(&own.message)
+}
+
+// isText tells whether m holds one block, of text or thinking.
+func (m *Message) isText() bool {
+	return len(m.Content) == 1 && m.Content[0].ToolCall == nil && m.Content[0].Image == nil
+}
+
 func cloneBlocks(blocks []ContentBlock) []ContentBlock {
 	blocks = ownBlocks(blocks)
 	for i := range blocks {
@@ -202,6 +221,13 @@ func cloneBlocks(blocks []ContentBlock) []ContentBlock {
 
 // ownBlocks returns a copy of blocks that shares no more than the bytes in them.
 func ownBlocks(blocks []ContentBlock) []ContentBlock {
+	if len(blocks) == 1 && blocks[0].ToolCall != nil && blocks[0].Image == nil {
+		own := struct { // one allocation for what most calls are
+			blocks [1]ContentBlock
+			call   ToolCall
+		}{[1]ContentBlock(blocks), *blocks[0].ToolCall}
+		return withCall(&own.blocks, &own.call)
+	}
 	blocks = slices.Clone(blocks)
 	for i := range blocks {
 		b := &blocks[i]
@@ -213,6 +239,11 @@ func ownBlocks(blocks []ContentBlock) []ContentBlock {
 		}
 	}
 	return blocks
+}
+
+func withCall(blocks *[1]ContentBlock, call *ToolCall) []ContentBlock {
+	blocks[0].ToolCall = call
+	return blocks[:]
 }
 
 func joined(blocks []ContentBlock, kind ContentType, text func(*ContentBlock) string) string {
@@ -268,7 +299,7 @@ func (u Usage) Add(v Usage) Usage {
 		}
 	}
 	if known {
-		sum.Cost = &cost
+		sum.Cost = new(cost)
 	}
 	return sum
 }
@@ -345,11 +376,18 @@ func now() time.Time { return canonicalTime(time.Now()) }
 // cannot (RFC 3339 has years of four digits).
 func canonicalTime(t time.Time) time.Time {
 	t = t.UTC().Round(0)
-	if t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
+	if second := t.Unix(); t.IsZero() || second < firstSecond || second > lastSecond {
 		return time.Time{}
 	}
 	return t
 }
+
+// firstSecond and lastSecond are those of the years 0 to 9999, of which a comparison costs
+// less than working out a time's year.
+var (
+	firstSecond = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	lastSecond  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+)
 
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 

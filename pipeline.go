@@ -14,11 +14,12 @@ import (
 // stage may answer early. What it finds out leaves it by the result and the mailbox.
 type pipeline struct {
 	*callRun
-	batch *batch
+	late  chan<- *callRun // takes the call where it has a timeout and that has passed
 	cfg   *Config
+	runID string
 	turn  int
 	args  json.RawMessage // what would be executed
-	// at is whose code is running, for the words of a crash.
+	// at is whose code is running, for the words of a crash; that of a tool goes without its name.
 	at      string
 	gating  bool
 	preview *ProgressPayload
@@ -40,9 +41,16 @@ func (p *pipeline) walk(ctx context.Context) ToolResult {
 	return p.execute(ctx)
 }
 
+// repairing is what runs while the harness is asked for better arguments.
+const repairing = "The repair of the call"
+
 // crashed is the answer to a call whose pipeline panicked. A gate that panics denies.
 func (p *pipeline) crashed(crash *PanicError) ToolResult {
-	result := panicked(p.at, crash)
+	who := p.at
+	if !p.gating && who != repairing {
+		who = fmt.Sprintf("%s %q", who, p.tool.Name)
+	}
+	result := panicked(who, crash)
 	if p.gating {
 		result.Cause = ToolDenied
 	}
@@ -62,7 +70,7 @@ func (p *pipeline) repair(ctx context.Context) *ToolResult {
 	if p.problem == "" {
 		return nil
 	}
-	p.at = "The repair of the call"
+	p.at = repairing
 	better, err := p.cfg.RepairToolCall(ctx, RepairRequest{Call: p.asked(), Problem: p.problem, Schema: p.tool.schema.JSON()})
 	if err != nil {
 		return new(unusable(p.problem))
@@ -93,7 +101,7 @@ func (p *pipeline) validate(ctx context.Context) *ToolResult {
 	if p.tool.Validate == nil {
 		return nil
 	}
-	p.at = fmt.Sprintf("The validation of the tool %q", p.tool.Name)
+	p.at = "The validation of the tool"
 	if err := p.tool.Validate(ctx, bytes.Clone(p.args)); err != nil {
 		return new(unusable(errorText(err)))
 	}
@@ -105,7 +113,7 @@ func (p *pipeline) show(ctx context.Context) *ToolResult {
 	if p.tool.Preview == nil {
 		return nil
 	}
-	p.at = fmt.Sprintf("The preview of the tool %q", p.tool.Name)
+	p.at = "The preview of the tool"
 	payload, err := p.tool.Preview(ctx, bytes.Clone(p.args))
 	if err != nil {
 		if ctx.Err() != nil {
@@ -125,13 +133,13 @@ func (p *pipeline) gate(ctx context.Context) *ToolResult {
 	if p.cfg.Gate == nil {
 		return nil
 	}
-	p.at = fmt.Sprintf("The tool %q", p.tool.Name)
+	p.at = "The tool"
 	req := GateRequest{
 		Call:     p.asked(),
 		Label:    p.tool.label(p.args),
 		ReadOnly: p.tool.readOnly(p.args),
 		Preview:  p.preview.clone(),
-		RunID:    p.batch.r.runID,
+		RunID:    p.runID,
 		Turn:     p.turn,
 	}
 	p.at, p.gating = "The gate", true
@@ -175,7 +183,7 @@ func (p *pipeline) execute(ctx context.Context) ToolResult {
 		return p.stoppedEarly(ctx)
 	}
 	p.box.open()
-	p.at = fmt.Sprintf("The tool %q", p.tool.Name)
+	p.at = "The tool"
 	ctx, done := p.limit(ctx)
 	defer done()
 	handler := ToolHandler(func(ctx context.Context, call ToolCall) (ToolResult, error) {
@@ -202,10 +210,7 @@ func (p *pipeline) execute(ctx context.Context) ToolResult {
 
 // limit bounds the execution by the tool's timeout.
 func (p *pipeline) limit(ctx context.Context) (context.Context, func()) {
-	d := p.tool.Timeout
-	if d == 0 {
-		d = p.cfg.ToolTimeout
-	}
+	d := p.tool.timeout(p.cfg)
 	if d <= 0 {
 		return ctx, func() {}
 	}
@@ -214,7 +219,7 @@ func (p *pipeline) limit(ctx context.Context) (context.Context, func()) {
 	if p.cfg.StopTimeout >= 0 {
 		timer = time.AfterFunc(sum(d, p.cfg.StopTimeout), func() {
 			p.box.setLate()
-			p.batch.late <- p.callRun // has room: once a call
+			p.late <- p.callRun // has room: once a call
 		})
 	}
 	return ctx, func() {

@@ -47,7 +47,7 @@ func (r *run) prepare() step {
 	}
 	ctx, req := r.ctx, PrepareRequest{RunID: r.runID, Turn: r.turn,
 		History: r.history[:len(r.history):len(r.history)], Request: r.request(messages)}
-	change, err := enclose(r.fence, func(*visit) (PrepareResult, error) {
+	change, err := enclose(r.fence, func() (PrepareResult, error) {
 		change, err := r.cfg.Prepare(ctx, req)
 		if err == nil {
 			err = checkMessages("Prepare", change.Messages)
@@ -131,7 +131,7 @@ func (r *run) view() ([]Message, error) {
 func (r *run) converted(history []AgentMessage) ([]Message, error) {
 	history = history[:len(history):len(history)]
 	ctx := r.ctx
-	out, err := enclose(r.fence, func(*visit) ([]Message, error) { return r.cfg.ConvertToLLM(ctx, history) })
+	out, err := enclose(r.fence, func() ([]Message, error) { return r.cfg.ConvertToLLM(ctx, history) })
 	if err != nil {
 		return nil, err
 	}

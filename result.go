@@ -171,9 +171,13 @@ func (t ToolResult) clone() *ToolResult {
 
 // message is the tool message that tells the model of the result.
 func (t ToolResult) message() Message {
+	content := cloneBlocks(t.Content)
+	if len(content) == 0 {
+		content = t.shown()
+	}
 	return Message{
 		Role:       RoleTool,
-		Content:    cloneBlocks(t.shown()),
+		Content:    content,
 		Timestamp:  now(),
 		Usage:      t.Usage.clone(),
 		ToolCallID: t.ToolCallID,

@@ -79,7 +79,7 @@ func (r *run) modelName(m ChatModel) string {
 	if !ok {
 		return fmt.Sprintf("%T", m)
 	}
-	name, err := enclose(r.fence, func(*visit) (string, error) { return named.String(), nil })
+	name, err := enclose(r.fence, func() (string, error) { return named.String(), nil })
 	if err != nil {
 		return fmt.Sprintf("%T", m)
 	}

@@ -37,8 +37,13 @@ type AgentState struct {
 // append-only log that states share. Events of other runs than the state's own, which a
 // stream may carry between the start and the end of a call, change nothing.
 func Reduce(s AgentState, ev Event) AgentState {
+	s.reduce(&ev)
+	return s
+}
+
+func (s *AgentState) reduce(ev *Event) {
 	if ev.RunID != s.RunID && (s.IsRunning || ev.Type != EventAgentStart) {
-		return s
+		return
 	}
 	switch ev.Type {
 	case EventAgentStart:
@@ -64,7 +69,6 @@ func Reduce(s AgentState, ev Event) AgentState {
 		s.IsRunning, s.Err = false, ev.Err
 		s.StreamMessage, s.PendingToolCalls = nil, nil
 	}
-	return s
 }
 
 // addMessage appends a message that ended. The history has a copy of its own.
@@ -73,7 +77,7 @@ func (s *AgentState) addMessage(m AgentMessage) {
 	s.TotalUsage = s.TotalUsage.Add(usage)
 	own, _ := ownMessage(m)
 	if tokens := usage.context(); own.Role == RoleAssistant && tokens > 0 {
-		s.ContextTokens = &tokens
+		s.ContextTokens = new(tokens)
 	}
 	s.Messages, s.log = appended(s.Messages, s.log, cloneMessage(m))
 }

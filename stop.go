@@ -73,7 +73,7 @@ func (r *run) guard(m Message, reason EndReason) step {
 	}
 	ctx, req := r.ctx, StopRequest{RunID: r.runID, Turn: r.turn, Reason: reason, Answer: m.Clone(),
 		History: r.history[:len(r.history):len(r.history)]}
-	decision, err := enclose(r.fence, func(*visit) (StopDecision, error) {
+	decision, err := enclose(r.fence, func() (StopDecision, error) {
 		d, err := r.cfg.StopGuard(ctx, req)
 		if err == nil && d.Action == StopGoOn {
 			d.messages, err = asPrompts("StopGuard", []AgentMessage{d.Message})

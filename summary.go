@@ -113,7 +113,9 @@ func Collect(events <-chan Event) (RunRecord, error) {
 
 // Add takes the run's next event into the record. The first one names the run; those of
 // other runs are passed over. It is for one goroutine.
-func (r *RunRecord) Add(ev Event) {
+func (r *RunRecord) Add(ev Event) { r.add(&ev) }
+
+func (r *RunRecord) add(ev *Event) {
 	if r.ID == "" {
 		r.ID, r.ParentID, r.Status, r.Start = ev.RunID, ev.ParentRunID, StatusRunning, ev.Time
 	}
@@ -139,7 +141,7 @@ func (r *RunRecord) Add(ev Event) {
 	}
 }
 
-func (r *RunRecord) addMessage(ev Event) {
+func (r *RunRecord) addMessage(ev *Event) {
 	own, ok := ownMessage(ev.Message)
 	switch {
 	case ok && own.Role == RoleAssistant:
@@ -151,13 +153,13 @@ func (r *RunRecord) addMessage(ev Event) {
 }
 
 // failAttempt ends the attempt that is open, if one is, as failed.
-func (r *RunRecord) failAttempt(ev Event) {
+func (r *RunRecord) failAttempt(ev *Event) {
 	if !r.asked.IsZero() {
 		r.addAttempt(RunStep{Attempt: ev.Attempt, IsError: true, Duration: ev.Time.Sub(r.asked)}, ev)
 	}
 }
 
-func (r *RunRecord) addAttempt(step RunStep, ev Event) {
+func (r *RunRecord) addAttempt(step RunStep, ev *Event) {
 	step.Kind, step.Turn = StepModel, ev.Turn
 	if own, ok := ev.Message.(Message); ok {
 		step.Name, step.Usage = own.Model, own.Usage
@@ -166,7 +168,7 @@ func (r *RunRecord) addAttempt(step RunStep, ev Event) {
 	r.asked = time.Time{}
 }
 
-func statusOf(end Event) RunStatus {
+func statusOf(end *Event) RunStatus {
 	switch {
 	case end.Summary.EndReason == EndAborted:
 		return StatusAborted

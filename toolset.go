@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentkernel-go/agentkernel/internal/schema"
 )
@@ -140,6 +141,14 @@ func (t *compiledTool) concurrencySafe(args json.RawMessage) bool {
 		return t.ConcurrencySafe(bytes.Clone(args))
 	}
 	return t.readOnly(args)
+}
+
+// timeout bounds the execution of a call; not positive is no bound.
+func (t *compiledTool) timeout(cfg *Config) time.Duration {
+	if t.Timeout == 0 {
+		return cfg.ToolTimeout
+	}
+	return t.Timeout
 }
 
 // label is the call's name for people.

@@ -22,6 +22,7 @@ type Schema struct {
 	raw      json.RawMessage
 	resolved *jsonschema.Resolved // the schema as it was given: it decides
 	tree     *tree                // the same with plain references: it explains
+	open     bool                 // any object will do
 }
 
 // Compile makes a Schema of anything that encoding/json turns into a JSON object, and of
@@ -51,7 +52,7 @@ func Compile(schema any) (*Schema, error) {
 	if err := tree.link(); err != nil {
 		return nil, err
 	}
-	return &Schema{raw: raw, resolved: resolved, tree: tree}, tree.check()
+	return &Schema{raw: raw, resolved: resolved, tree: tree, open: string(raw) == anyObject}, tree.check()
 }
 
 // JSON returns the schema as the model gets it: compacted, in the order in which it was
@@ -75,6 +76,9 @@ func (s *Schema) Check(args json.RawMessage) []Violation {
 	if len(twice) > 0 {
 		return twice
 	}
+	if _, ok := v.(object); ok && s.open {
+		return nil
+	}
 	if s.tree.recursive && !s.tree.affordable(v) {
 		return []Violation{{
 			Want: "arguments that are smaller or less deeply nested",
@@ -91,6 +95,9 @@ func (s *Schema) Check(args json.RawMessage) []Violation {
 	return []Violation{{Want: "arguments that fit the schema", Got: show(v), Hint: bare(err)}}
 }
 
+// anyObject is the schema of an object of any shape.
+const anyObject = `{"type":"object"}`
+
 // validate asks the library, and takes its panic for a refusal.
 func validate(rs *jsonschema.Resolved, v any) (err error) {
 	defer func() {
@@ -105,7 +112,7 @@ func validate(rs *jsonschema.Resolved, v any) (err error) {
 func encode(schema any) (json.RawMessage, error) {
 	switch s := schema.(type) {
 	case nil:
-		return json.RawMessage(`{"type":"object"}`), nil
+		return json.RawMessage(anyObject), nil
 	case []byte:
 		schema = json.RawMessage(s)
 	}

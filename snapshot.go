@@ -1,0 +1,106 @@
+package agentkernel
+
+import "unsafe"
+
+// headers are the blocks of a partial as snapshots show them, kept from one snapshot to the
+// next, so that each costs a copy of them and no more.
+type headers struct {
+	blocks []ContentBlock // without the calls, which each snapshot has its own of
+	calls  []ToolCall
+	of     []int // the block of each call
+
+	// messagesOut, blocksOut and callsOut are where snapshots take their memory.
+	messagesOut slab[Message]
+	blocksOut   slab[ContentBlock]
+	callsOut    slab[ToolCall]
+}
+
+// refresh brings the header of block i up to date. It follows each change of a block that
+// snapshots show.
+func (p *partial) refresh(i int) {
+	h := &p.headers
+	for n := len(h.blocks); n <= i; n++ {
+		h.blocks = append(h.blocks, ContentBlock{Type: p.blocks[n].kind})
+		if call := p.blocks[n].call; call != nil {
+			call.place = len(h.calls)
+			h.calls, h.of = append(h.calls, ToolCall{}), append(h.of, n)
+		}
+	}
+	switch b := &p.blocks[i]; {
+	case b.call != nil:
+		h.calls[b.call.place] = ToolCall{ID: b.call.id, Name: b.call.shownName(), RawArgs: b.text.String()}
+	case b.kind == ContentThinking:
+		h.blocks[i].Thinking = b.text.String()
+	default:
+		h.blocks[i].Text = b.text.String()
+	}
+}
+
+// snapshot is the message so far, with a slice of blocks of its own.
+func (p *partial) snapshot() Message {
+	return Message{Role: RoleAssistant, Content: p.headers.copied(), Timestamp: p.started, Model: p.model}
+}
+
+// boxed is a snapshot as an event carries it.
+func (p *partial) boxed() AgentMessage {
+	m := &p.headers.messagesOut.take(1)[0]
+	m.Role, m.Content, m.Timestamp, m.Model = RoleAssistant, p.headers.copied(), p.started, p.model
+	return inPlace(m)
+}
+
+// inPlace returns the Message that m points to as an AgentMessage, which refers to it where it
+// is: a conversion would allocate a copy for each. It must not be changed any more.
+func inPlace(m *Message) AgentMessage {
+	var boxed AgentMessage = Message{}
+	(*struct{ kind, data unsafe.Pointer })(unsafe.Pointer(&boxed)).data = unsafe.Pointer(m)
+	return boxed
+}
+
+// copied returns the blocks in memory that nobody else has. It copies the fields that are in
+// use, since a copy of the whole would tell the garbage collector of all of them.
+func (h *headers) copied() []ContentBlock {
+	content := h.blocksOut.take(len(h.blocks))
+	for i := range content {
+		from, to := &h.blocks[i], &content[i]
+		if to.Type = from.Type; from.Type == ContentThinking {
+			to.Thinking = from.Thinking
+		} else {
+			to.Text = from.Text
+		}
+	}
+	if len(h.calls) > 0 {
+		calls := h.callsOut.take(len(h.calls))
+		for i := range calls {
+			from, to := &h.calls[i], &calls[i]
+			to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
+			content[h.of[i]].ToolCall = to
+		}
+	}
+	return content
+}
+
+// slab hands out items that are allocated many at once, the more the longer it is in use.
+type slab[T any] struct {
+	free []T
+	last int // how many were allocated the last time
+}
+
+const (
+	firstSlab = 4
+	// usualSlab is how many block headers fit into 4 KiB, mostSlab how many fit into 32 KiB:
+	// beyond that allocating gets dear, and one snapshot at a time has to do.
+	usualSlab = 34
+	mostSlab  = 272
+)
+
+// take returns n new items.
+func (s *slab[T]) take(n int) []T {
+	if len(s.free) < n {
+		s.last = min(max(firstSlab, 3*s.last), max(usualSlab, min(4*n, mostSlab)))
+		s.last = max(s.last/n*n, n)
+		s.free = make([]T, s.last)
+	}
+	out := s.free[:n:n]
+	s.free = s.free[n:]
+	return out
+}
