@@ -12,7 +12,7 @@ const (
 	EndEmpty      EndReason = "empty"      // the model's answer holds neither text nor calls
 	EndRefusal    EndReason = "refusal"    // the model refused
 	EndLength     EndReason = "length"     // the output limit cut the answer
-	EndSuspended  EndReason = "suspended"  // reserved: a gate waits for a person; no run ends so yet
+	EndSuspended  EndReason = "suspended"  // a gate waits for a person: see Suspend
 
 	EndAborted   EndReason = "aborted"    // Abort, or the caller's cancel
 	EndTimeout   EndReason = "timeout"    // a deadline
@@ -38,6 +38,10 @@ type RunSummary struct {
 	Usage          Usage         `json:"usage"`
 	DiscardedUsage Usage         `json:"discarded_usage"`
 	Duration       time.Duration `json:"duration"`
+	// Suspended are the calls that the run left open because they never began, in the order
+	// of the calls: of a run that ended as suspended, or that would have if Commit had taken
+	// the results of the others.
+	Suspended []Suspension `json:"suspended,omitempty"`
 }
 
 // RunStatus is how a run came out, in one word.
