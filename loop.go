@@ -101,7 +101,6 @@ type run struct {
 	head    *ContextInfo
 	prompts []AgentMessage
 	leased  []*queued // taken from a queue, not said yet
-	began   time.Time
 
 	history []AgentMessage // what the model is asked about: the baseline, then fresh
 	fresh   []AgentMessage // the messages that ended in this run
@@ -131,7 +130,7 @@ type run struct {
 }
 
 // step is one state of a run. It returns the next one, nil for the end.
-type step func() step
+type step func(*run) step
 
 // errRunTimeout is the cause with which a run's context ends that took too long.
 var errRunTimeout = errors.New("agentkernel: the run took longer than Config.RunTimeout")
@@ -142,7 +141,7 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 	if misuse != nil {
 		buffer = leastEventBuffer
 	}
-	r := &run{cfg: cfg, misuse: misuse, head: j.head, began: time.Now(), live: j.live,
+	r := &run{cfg: cfg, misuse: misuse, head: j.head, live: j.live,
 		depth: j.depth, closing: j.closing, replaced: j.replaced}
 	if r.live == nil {
 		fixed, err := cfg.settings()
@@ -155,6 +154,7 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 		ctx:    ctx,
 		events: make(chan Event, buffer),
 		drain:  cfg.DrainTimeout,
+		clock:  clock{began: time.Now()},
 		runID:  j.id, parentID: j.parentID,
 	}
 	if r.drained = j.queued != nil; r.drained {
@@ -192,8 +192,8 @@ func (r *run) drive(cancel context.CancelCauseFunc) {
 		cancel(nil)
 		close(r.events)
 	}()
-	for next := step(r.begin); next != nil; {
-		next = next()
+	for next := step((*run).begin); next != nil; {
+		next = next(r)
 	}
 	done = true
 }
@@ -219,9 +219,9 @@ func (r *run) begin() step {
 	r.mend()
 	maps.Copy(r.ids, callIDs(r.sound()))
 	if openCalls(r.sound()) != nil {
-		return r.answerOpenCalls
+		return (*run).answerOpenCalls
 	}
-	return r.nextTurn
+	return (*run).nextTurn
 }
 
 // mend finds out what a provider accepts of the history, up to its open calls.
@@ -246,7 +246,7 @@ func (r *run) answerOpenCalls() step {
 	r.startTurn()
 	open := openCalls(r.sound())
 	r.answer = &answer{message: open.message, shown: open.message.Clone(), calls: open.calls, asked: time.Now(), old: true}
-	return r.runTools
+	return (*run).runTools
 }
 
 // nextTurn opens a turn with what is waiting to be said.
@@ -271,7 +271,7 @@ func (r *run) nextTurn() step {
 		}
 		r.leased = r.leased[1:]
 	}
-	return r.askModel
+	return (*run).askModel
 }
 
 // leaseQueued takes what the queues hold for a run that would stop. It reports whether they
@@ -341,7 +341,7 @@ func (r *run) respond() step {
 	}
 	r.emit(Event{
 		Type:        EventModelResponse,
-		Message:     a.shown.boxedView(),
+		Message:     a.shown, // its last use
 		ToolResults: a.results,
 		Duration:    time.Since(a.asked),
 	})
@@ -349,11 +349,11 @@ func (r *run) respond() step {
 	case r.err != nil:
 		return nil
 	case r.stopped():
-		return r.stop
+		return (*run).stop
 	case a.terminate() && len(r.prompts) == 0 && len(r.leased) == 0:
 		return r.guard(a.message, EndTerminated)
 	case len(a.calls) > 0 || a.old:
-		return r.nextTurn
+		return (*run).nextTurn
 	}
 	return r.rest(a.message)
 }
@@ -393,7 +393,7 @@ func (r *run) end() {
 		item.giveBack()
 	}
 	r.markAbort()
-	last := Event{Type: EventAgentEnd, NewMessages: slices.Clip(r.fresh), Duration: time.Since(r.began)}
+	last := Event{Type: EventAgentEnd, NewMessages: slices.Clip(r.fresh), Duration: time.Since(r.clock.began)}
 	if r.err != nil {
 		last.Err = r.err
 		if r.err.Kind != KindCanceled {
