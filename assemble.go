@@ -16,21 +16,30 @@ import (
 // A snapshot costs its block headers; the texts in it are views of append-only buffers, so
 // that a message of n increments costs O(n) in all.
 type partial struct {
-	// taken tells whether a call id is used in the history or the run already.
-	taken func(id string) bool
-	// show is told of each change that a snapshot shows, before the next one is made.
-	show func(growth)
+	audience audience
 
 	model   string
 	started time.Time
 	usage   *Usage
 
 	blocks []growing
-	calls  []*callSlot // in the order in which they opened
-	byID   map[string]*callSlot
+	calls  []*callSlot          // in the order in which they opened
+	byID   map[string]*callSlot // nil while there are few
 	byKey  map[string]*callSlot
 
 	headers headers
+	room    struct { // what a message of one block needs, in the same piece of memory
+		block  [1]growing
+		header [1]ContentBlock
+	}
+}
+
+// audience is for whom a partial is made.
+type audience interface {
+	// taken tells whether a call id is used in the history or the run already.
+	taken(id string) bool
+	// update is told of each change that a snapshot shows, before the next one is made.
+	update(g growth)
 }
 
 // growing is one block of a partial.
@@ -67,8 +76,10 @@ type growth struct {
 	call  *callSlot
 }
 
-func newPartial(taken func(string) bool, show func(growth)) *partial {
-	return &partial{taken: taken, show: show, started: now()}
+func newPartial(a audience) *partial {
+	p := &partial{audience: a, started: now()}
+	p.blocks, p.headers.blocks = p.room.block[:0], p.room.header[:0]
+	return p
 }
 
 // apply adds one increment.
@@ -93,7 +104,7 @@ func (p *partial) apply(ev *StreamEvent) {
 // tell brings the snapshots up to date with a change of a block, and shows it.
 func (p *partial) tell(g growth) {
 	p.refresh(g.index)
-	p.show(g)
+	p.audience.update(g)
 }
 
 // applyText adds to the last block if it is of that kind, otherwise to a new one.
@@ -156,7 +167,7 @@ func (p *partial) applyCall(ev *StreamEvent) {
 // A new id opens a new slot, unless it is the late id of a slot that has none yet. It
 // reports whether the slot or its id is new.
 func (p *partial) slot(key, id string) (*callSlot, bool) {
-	if s := p.byID[id]; s != nil {
+	if s := p.withID(id); s != nil {
 		p.pointKey(key, s)
 		return s, false
 	}
@@ -206,13 +217,35 @@ func (p *partial) learnID(s *callSlot, id string) {
 		return
 	}
 	s.providerID, s.id = id, id
-	if p.taken(s.id) {
+	if p.audience.taken(s.id) {
 		s.id = p.mintID()
+	}
+	if len(p.calls) <= fewCalls {
+		return
 	}
 	if p.byID == nil {
 		p.byID = make(map[string]*callSlot)
+		for _, other := range p.calls {
+			p.byID[other.providerID] = other
+		}
 	}
 	p.byID[id] = s
+}
+
+// fewCalls are found faster by looking at each than by a map.
+const fewCalls = 8
+
+// withID finds the call for which the provider sent that id.
+func (p *partial) withID(id string) *callSlot {
+	if p.byID != nil || id == "" {
+		return p.byID[id]
+	}
+	for _, s := range p.calls {
+		if s.providerID == id {
+			return s
+		}
+	}
+	return nil
 }
 
 func (p *partial) mintID() string { return "call_" + rand.Text() }

@@ -21,10 +21,10 @@ func streamed(t testing.TB, n int, subscribe func(*agentkernel.Agent)) cost {
 	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: deltas(n, agentkernel.StreamEventTextDelta)})
 	require.NoError(t, err)
 	subscribe(agent)
-	return measure(n, func() {
+	return measured(func() {
 		_, err = agent.Run(context.Background(), "hi")
 		require.NoError(t, err)
-	})
+	}).per(n)
 }
 
 func withRaceDetector() bool {
@@ -71,7 +71,7 @@ func TestAsyncListenerCost(t *testing.T) {
 // where some were and are not any more.
 func TestNoAsyncListenerCostsNothing(t *testing.T) {
 	const n, of = 20_000, agentkernel.StreamEventTextDelta
-	bare := measure(n, func() {
+	bare := measured(func() {
 		seen := 0
 		cfg := agentkernel.Config{Model: deltas(n, of), MaxTurns: 1, MaxEmptyRetries: -1}
 		for ev := range agentkernel.AgentLoop(context.Background(), cfg, nil, agentkernel.UserMessage("hi")) {
@@ -80,7 +80,7 @@ func TestNoAsyncListenerCostsNothing(t *testing.T) {
 			}
 		}
 		require.Equal(t, n, seen)
-	})
+	}).per(n)
 	plain := costOf(t, n, of)
 	t.Logf("bare loop: %.3f allocations and %.1f bytes per delta; agent: %.3f and %.1f", bare.allocs, bare.bytes, plain.allocs, plain.bytes)
 	requireSameCost(t, bare, plain)
@@ -105,7 +105,7 @@ func TestNoAsyncListenerCostsNothing(t *testing.T) {
 			other.SubscribeAsync(stuck, agentkernel.AsyncOptions{}).Follow(agent)()
 		},
 	} {
-		got := costWith(t, n, of, leave)
+		got := costWith(t, n, deltas(n, of), leave)
 		t.Logf("%s: %.3f allocations and %.1f bytes per delta", name, got.allocs, got.bytes)
 		requireSameCost(t, plain, got)
 	}

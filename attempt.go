@@ -18,8 +18,9 @@ type modelCall struct {
 	failures  int  // attempts that the model in use has failed
 	empties   int  // attempts that came to nothing
 	recovered bool // the history was made smaller for this call
+	prepared  bool
 	// unprepared are the turn's settings before Prepare changed them.
-	unprepared *settings
+	unprepared settings
 	fallbacks  []ChatModel // those that have not been asked yet
 }
 
@@ -53,32 +54,32 @@ func (a *answer) terminate() bool {
 // askModel begins a model call.
 func (r *run) askModel() step {
 	if r.stopped() {
-		return r.stop
+		return (*run).stop
 	}
 	if err := r.overBudget(); err != nil {
 		return r.fail(err)
 	}
 	r.asked++
 	r.call = modelCall{fallbacks: r.cfg.Fallbacks}
-	return r.project
+	return (*run).project
 }
 
 // attempt asks the model once.
 func (r *run) attempt() step {
 	if r.stopped() {
-		return r.stop
+		return (*run).stop
 	}
 	messages, err := r.view()
 	switch {
 	case r.stopped():
-		return r.stop
+		return (*run).stop
 	case err != nil:
 		return r.fail(hookError("ConvertToLLM", err))
 	}
 	req := r.request(messages)
 	r.call.attempt++
 	r.call.asked = time.Now()
-	r.call.partial = newPartial(r.taken, r.update)
+	r.call.partial = newPartial(r)
 	r.emit(Event{Type: EventModelRequest, Attempt: r.call.attempt, Request: &req})
 	return r.settle(r.stream(req))
 }
@@ -166,7 +167,7 @@ func (r *run) abortMessage() step {
 	p := r.call.partial
 	if !r.call.open {
 		r.closeMessage()
-		return r.stop
+		return (*run).stop
 	}
 	return r.answered(p.aborted())
 }
@@ -174,7 +175,8 @@ func (r *run) abortMessage() step {
 // answered puts the assistant's message into the history and turns to its calls.
 func (r *run) answered(m Message) step {
 	took := time.Since(r.call.asked)
-	if !r.commit(m) {
+	boxed := inPlace(&m)
+	if !r.commit(boxed) {
 		r.discardMessage(r.err)
 		return nil
 	}
@@ -184,8 +186,8 @@ func (r *run) answered(m Message) step {
 	for _, c := range r.answer.calls {
 		r.ids[c.ID] = struct{}{}
 	}
-	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.boxedView(), Duration: took}, m)
-	return r.runTools
+	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.boxedView(), Duration: took}, boxed)
+	return (*run).runTools
 }
 
 // discardMessage takes back what a failed attempt showed. An attempt that showed nothing

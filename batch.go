@@ -23,7 +23,7 @@ func (r *run) runTools() step {
 		b.settle()
 	}
 	r.sayResults()
-	return r.respond
+	return (*run).respond
 }
 
 // batch is the calls of one answer while they are worked on: each is started in its turn,
@@ -406,16 +406,8 @@ func (b *batch) launch(c *callRun) {
 	l.env = callEnv{Context: ctx, callRun: c, relay: b.relay, runID: b.r.runID, stop: b.r.cfg.StopTimeout,
 		depth: b.r.depth, maxDepth: b.r.cfg.MaxDepth}
 	l.pipeline = pipeline{late: b.late, cfg: &b.r.cfg, callRun: c, args: c.call.Args, runID: b.r.runID, turn: b.r.turn, bound: b.r.bound}
-	p, env, back := &l.pipeline, &l.env, b.back
 	// Ends with the pipeline; the batch waits for it, or leaves it behind.
-	go guarded(
-		func() (ToolResult, error) { return p.walk(env), nil },
-		func(got returned[ToolResult]) {
-			if crash, ok := errors.AsType[*PanicError](got.err); ok {
-				got.value = p.crashed(crash)
-			}
-			back <- outcome{p.callRun, got.value, p.asking}
-		})
+	go l.pipeline.run(&l.env, b.back)
 }
 
 // openCall emits the start of a call.

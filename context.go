@@ -86,20 +86,20 @@ func contextTokens(history []AgentMessage, replaced int) int {
 // project asks the context manager before a model call.
 func (r *run) project() step {
 	if r.cfg.ContextManager == nil {
-		return r.prepare
+		return (*run).prepare
 	}
 	ctx, req := r.ctx, r.contextRequest(nil)
 	result, err := enclose(r.fence, func() (ContextResult, error) { return r.cfg.ContextManager.Project(ctx, req) })
 	switch {
 	case r.stopped():
-		return r.stop
+		return (*run).stop
 	case err != nil:
 		return r.fail(hookError("ContextManager.Project", err))
 	}
 	if info, ok := smaller(ContextProjected, req, result); ok {
 		r.replaceHistory(info)
 	}
-	return r.prepare
+	return (*run).prepare
 }
 
 // recoverContext asks the context manager for a smaller history after cause refused this

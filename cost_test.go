@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,8 +33,8 @@ func deltas(n int, of agentkernel.StreamEventType) agentkernel.ChatModel {
 	})
 }
 
-// cost is what one message of n deltas takes per delta, from the model's yield to the one
-// listener that is there.
+// cost is what something takes: one delta from the model's yield to the one listener that is
+// there, or one turn.
 type cost struct {
 	allocs, bytes float64
 	time          time.Duration
@@ -46,13 +48,19 @@ var costKinds = map[string]agentkernel.StreamEventType{
 
 func costOf(t testing.TB, n int, of agentkernel.StreamEventType) cost {
 	t.Helper()
-	return costWith(t, n, of, func(*agentkernel.Agent) {})
+	return costWith(t, n, deltas(n, of), func(*agentkernel.Agent) {})
 }
 
-// costWith is costOf an agent that was prepared before.
-func costWith(t testing.TB, n int, of agentkernel.StreamEventType, prepare func(*agentkernel.Agent)) cost {
+// costOfMessage is the cost per delta of a message of n deltas of 4 bytes.
+func costOfMessage(t testing.TB, n int, model agentkernel.ChatModel) cost {
 	t.Helper()
-	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: deltas(n, of), MaxTurns: 1, MaxEmptyRetries: -1})
+	return costWith(t, n, model, func(*agentkernel.Agent) {})
+}
+
+// costWith is costOfMessage with an agent that was prepared before.
+func costWith(t testing.TB, n int, model agentkernel.ChatModel, prepare func(*agentkernel.Agent)) cost {
+	t.Helper()
+	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: model, MaxTurns: 1, MaxEmptyRetries: -1})
 	require.NoError(t, err)
 	prepare(agent)
 	var seen, length int
@@ -62,28 +70,26 @@ func costWith(t testing.TB, n int, of agentkernel.StreamEventType, prepare func(
 			length += len(ev.Delta)
 		}
 	})
-	c := measure(n, func() {
-		_, _ = agent.Run(context.Background(), "hi") // a call fails it: there is no such tool
-	})
+	c := measured(func() { _, _ = agent.Run(context.Background(), "hi") }) // a call fails it: there is no such tool
 	require.Equal(t, n, seen)
 	require.Equal(t, 4*n, length)
-	return c
+	return c.per(n)
 }
 
-// measure is what run takes, for each of n.
-func measure(n int, run func()) cost {
+// measured is what fn costs.
+func measured(fn func()) cost {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	run()
+	fn()
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
-	return cost{
-		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
-		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
-		time:   took / time.Duration(n),
-	}
+	return cost{float64(after.Mallocs - before.Mallocs), float64(after.TotalAlloc - before.TotalAlloc), took}
+}
+
+func (c cost) per(n int) cost {
+	return cost{c.allocs / float64(n), c.bytes / float64(n), c.time / time.Duration(n)}
 }
 
 // TestCostOfADelta does not grow with the message: allocations and bytes per delta are the
@@ -93,15 +99,74 @@ func TestCostOfADelta(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := costOf(t, 1_000, of)
 			t.Logf("1000 deltas: %.2f allocations, %.0f bytes, %v per delta", base.allocs, base.bytes, base.time)
-			require.LessOrEqual(t, base.allocs, 3.0)
+			require.LessOrEqual(t, base.allocs, 1.1)
 			for _, n := range []int{10_000, 100_000} {
 				got := costOf(t, n, of)
 				t.Logf("%d deltas: %.2f allocations, %.0f bytes, %v per delta", n, got.allocs, got.bytes, got.time)
-				require.LessOrEqual(t, got.allocs, 3.0)
+				require.LessOrEqual(t, got.allocs, 1.1)
 				require.LessOrEqual(t, got.bytes, 1.3*base.bytes)
 			}
 		})
 	}
+}
+
+// TestCostOfBlocks grows with their number and no faster: each update lists them all once.
+func TestCostOfBlocks(t *testing.T) {
+	for _, n := range []int{1, 20, 200} {
+		got := costOfMessage(t, 50*n, blocks(n))
+		listed := 0.5 * float64(n+1) * float64(unsafe.Sizeof(agentkernel.ContentBlock{})) // on average
+		t.Logf("%d blocks: %.2f allocations, %.0f bytes per delta, of which %.0f list the blocks", n, got.allocs, got.bytes, listed)
+		require.LessOrEqual(t, got.bytes, 1.2*listed+300+30_000/float64(n))
+		if n > 1 { // one block of 50 deltas is a run and little else
+			require.LessOrEqual(t, got.allocs, 1.1)
+		}
+	}
+}
+
+// costOfTurns is the cost of a run of n turns with one call of a tool that does nothing.
+func costOfTurns(t *testing.T, n int) cost {
+	t.Helper()
+	agent, _ := counting(t, agentkernel.Config{Model: callingModel(n, 1), Tools: []agentkernel.Tool{noop}, MaxTurns: -1}, 1)
+	var record agentkernel.RunRecord
+	var err error
+	c := measured(func() { record, err = agent.Run(context.Background(), "hi") })
+	require.NoError(t, err)
+	require.Equal(t, n, record.Summary.ToolCalls)
+	return c
+}
+
+// TestCostOfATurn does not grow with the run: the turns from the 100th to the 400th take as
+// many allocations and bytes each as the first 100.
+func TestCostOfATurn(t *testing.T) {
+	costOfTurns(t, 10)
+	first, all := costOfTurns(t, 100), costOfTurns(t, 400)
+	later := cost{all.allocs - first.allocs, all.bytes - first.bytes, all.time - first.time}.per(300)
+	first = first.per(100)
+	t.Logf("the first 100: %.1f allocations, %.0f bytes, %v per turn", first.allocs, first.bytes, first.time)
+	t.Logf("300 later ones: %.1f allocations, %.0f bytes, %v per turn", later.allocs, later.bytes, later.time)
+	require.LessOrEqual(t, first.allocs, 72.0)
+	require.LessOrEqual(t, later.allocs, 70.0)
+	require.LessOrEqual(t, later.bytes, 1.3*first.bytes)
+}
+
+// TestCostOfAnAgent: one that is idle takes at most 4 KiB, and a run in flight 48 KiB, most of
+// them for the events that wait, and three stacks.
+func TestCostOfAnAgent(t *testing.T) {
+	const n = 200
+	agents := make([]*agentkernel.Agent, n)
+	idle, _, goroutines := growthOf(func() {
+		for i := range agents {
+			agents[i], _ = counting(t, agentkernel.Config{Model: deltas(1, agentkernel.StreamEventTextDelta)}, 1)
+		}
+	})
+	runtime.KeepAlive(agents)
+	require.LessOrEqual(t, idle/n, 4096.0)
+	require.LessOrEqual(t, goroutines, 0.0)
+
+	flying := fly(t, n)
+	t.Logf("idle: %.0f bytes; in flight: %.0f bytes, of stacks %.0f, goroutines %.2f", idle/n, flying.heap/n, flying.stacks/n, flying.goroutines/n)
+	require.LessOrEqual(t, flying.heap/n, 48.0*1024)
+	require.LessOrEqual(t, flying.goroutines, 3.0*n)
 }
 
 // TestCostOfAState: a snapshot costs nothing, and a message that ends only itself, however
@@ -114,6 +179,11 @@ func TestCostOfAState(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = agent.State() }))
+	require.NoError(t, agent.SetMessages(slices.Repeat(agent.Messages(), 50)...))
+	require.Len(t, agent.State().Messages, 10_000)
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = agent.State() }))
+	_, err = agent.Run(t.Context(), "more")
+	require.NoError(t, err)
 	state := agent.State()
 	m := agentkernel.UserMessage("x")
 	events := make([]agentkernel.Event, 1000)
@@ -127,7 +197,7 @@ func TestCostOfAState(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, float64(after.TotalAlloc-before.TotalAlloc)/float64(len(events)), 1500.0, "bytes per message, with a copy of it")
-	require.Len(t, state.Messages, 1200)
+	require.Len(t, state.Messages, 11_002)
 }
 
 // TestFault68QuadraticPartialParse: four times the argument deltas take less than six times

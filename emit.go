@@ -123,24 +123,23 @@ func usageOf(m AgentMessage) Usage {
 // clock is the time of a run's events. It reads the wall clock for all of them but the updates
 // of a message, which go on from there by the monotonic one: that takes a third of the time.
 type clock struct {
-	set    time.Time     // when the wall clock was read, with its monotonic part
-	wall   time.Time     // the same as events show it
+	began  time.Time     // of the run, with its monotonic part
 	passed time.Duration // from then to the last reading
+	wall   time.Time     // the last reading of the wall clock, as events show it
+	at     time.Duration // passed at that time
 }
 
 // stamp is the time of an event that is made now.
 func (c *clock) stamp(of EventType) time.Time {
 	if of == EventMessageUpdate {
 		c.read()
-	} else {
-		c.set, c.passed = time.Now(), 0
-		c.wall = canonicalTime(c.set)
+		return c.wall.Add(c.passed - c.at)
 	}
-	return c.wall.Add(c.passed)
+	t := time.Now()
+	c.passed = t.Sub(c.began)
+	c.wall, c.at = canonicalTime(t), c.passed
+	return c.wall
 }
 
 // read takes the time.
-func (c *clock) read() { c.passed = time.Since(c.set) }
-
-// last is the last time that was taken.
-func (c *clock) last() time.Time { return c.set.Add(c.passed) }
+func (c *clock) read() { c.passed = time.Since(c.began) }

@@ -171,7 +171,7 @@ func enclose[T any](f *fence, fn func() (T, error)) (T, error) {
 func encloseUntil[T any](f *fence, v *visit, late <-chan struct{}, fn func() (T, error)) (T, error) {
 	back := make(chan returned[T], 1)
 	// Ends with fn; enclose waits for it, or leaves it behind.
-	go guarded(fn, func(got returned[T]) { back <- got })
+	go call(fn, back)
 	select {
 	case got := <-back:
 		return got.value, got.err
@@ -187,6 +187,11 @@ func encloseUntil[T any](f *fence, v *visit, late <-chan struct{}, fn func() (T,
 		var none T
 		return none, errAbandoned
 	}
+}
+
+// call calls fn and sends how it came back.
+func call[T any](fn func() (T, error), back chan<- returned[T]) {
+	guarded(fn, func(got returned[T]) { back <- got })
 }
 
 // grow makes room on the stack of a new goroutine at once, for what user code and the way

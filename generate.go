@@ -11,7 +11,7 @@ func Generate(ctx context.Context, model ChatModel, req ModelRequest) (Message, 
 	if model == nil {
 		return Message{}, misuse(ErrNoModel)
 	}
-	p := newPartial(func(string) bool { return false }, func(growth) {})
+	p := newPartial(nobody{})
 	seq := model.Stream(ctx, req)
 	if seq == nil {
 		return Message{}, errNilStream
@@ -43,3 +43,9 @@ var (
 	errTruncated = &Error{Kind: KindStreamTruncated, Op: "model", Retryable: true,
 		Err: errors.New("the stream ended before the model was done")}
 )
+
+// nobody sees a message while it streams.
+type nobody struct{}
+
+func (nobody) taken(string) bool { return false }
+func (nobody) update(growth)     {}

@@ -101,14 +101,10 @@ func ownMessage(m AgentMessage) (Message, bool) {
 
 // cloneMessage returns a copy of m that shares no slice with it, where m is the kernel's.
 func cloneMessage(m AgentMessage) AgentMessage {
-	own, ok := ownMessage(m)
-	switch {
-	case !ok:
-		return m
-	case own.isText() && own.Content[0].Extra == nil && own.Metadata == nil:
-		return own.boxedView() // texts may be shared
+	if own, ok := ownMessage(m); ok {
+		return own.boxedClone()
 	}
-	return own.Clone()
+	return m
 }
 
 // openTurn is an assistant message of the history and those of its calls that have no result.

@@ -19,7 +19,7 @@ var errStreamIdle = &Error{Kind: KindStreamIdle, Op: "model", Retryable: true,
 // the same time, for a model that has said all and does not return.
 type idleWatch struct {
 	limit, grace time.Duration
-	began        time.Time
+	began        time.Time       // when the run did
 	run          context.Context // the run's
 	visit        *visit
 	last         atomic.Int64 // when the model was last heard, as time since began
@@ -34,7 +34,8 @@ type idleWatch struct {
 
 // start starts the watch. A limit that is not positive never ends an attempt.
 func (w *idleWatch) start() {
-	w.began, w.late = time.Now(), make(chan struct{})
+	w.late = make(chan struct{})
+	w.heard(time.Since(w.began))
 	w.mu.Lock() // check needs the timer
 	defer w.mu.Unlock()
 	limit := w.limit
@@ -44,10 +45,10 @@ func (w *idleWatch) start() {
 	w.timer = time.AfterFunc(limit, w.check)
 }
 
-// heard notes when the run had taken in what the model yielded.
-func (w *idleWatch) heard(at time.Time) {
+// heard notes when the run had taken in what the model yielded, as time since it began.
+func (w *idleWatch) heard(at time.Duration) {
 	if w.limit > 0 {
-		w.last.Store(int64(at.Sub(w.began)))
+		w.last.Store(int64(at))
 	}
 }
 

@@ -39,7 +39,8 @@ func (r *run) stream(req ModelRequest) streamEnd {
 	defer cancel(nil)
 	model, in := r.settings.model, &intake{r: r, ctx: r.ctx}
 	in.visit.left = make(chan struct{})
-	in.watch = idleWatch{run: r.ctx, visit: &in.visit, limit: r.cfg.StreamIdleTimeout, grace: r.cfg.StopTimeout, cancel: cancel}
+	in.watch = idleWatch{began: r.clock.began, run: r.ctx, visit: &in.visit,
+		limit: r.cfg.StreamIdleTimeout, grace: r.cfg.StopTimeout, cancel: cancel}
 	in.watch.start()
 	_, err := encloseUntil(r.fence, &in.visit, in.watch.late, func() (struct{}, error) {
 		seq := model.Stream(ctx, req)
@@ -103,7 +104,7 @@ func (in *intake) heard(seq uint64) {
 	if in.r.seq == seq {
 		in.r.clock.read()
 	}
-	in.watch.heard(in.r.clock.last())
+	in.watch.heard(in.r.clock.passed)
 }
 
 // take adds one increment to the message.

@@ -105,7 +105,6 @@ type run struct {
 	head    *ContextInfo
 	prompts []AgentMessage
 	leased  []*queued // taken from a queue, not said yet
-	began   time.Time
 
 	history []AgentMessage // what the model is asked about: the baseline, then fresh
 	fresh   []AgentMessage // the messages that ended in this run
@@ -139,7 +138,7 @@ type run struct {
 }
 
 // step is one state of a run. It returns the next one, nil for the end.
-type step func() step
+type step func(*run) step
 
 // errRunTimeout is the cause with which a run's context ends that took too long.
 var errRunTimeout = errors.New("agentkernel: the run took longer than Config.RunTimeout")
@@ -151,7 +150,7 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 	if misuse != nil {
 		buffer = leastEventBuffer
 	}
-	r := &run{cfg: cfg, misuse: misuse, head: j.head, began: time.Now(), live: j.live,
+	r := &run{cfg: cfg, misuse: misuse, head: j.head, live: j.live,
 		depth: j.depth, bound: j.bound, told: j.told, closing: j.closing, replaced: j.replaced}
 	if r.live == nil {
 		fixed, err := cfg.settings()
@@ -164,6 +163,7 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 		ctx:    ctx,
 		events: make(chan Event, buffer),
 		drain:  cfg.DrainTimeout,
+		clock:  clock{began: time.Now()},
 		runID:  j.id, parentID: j.parentID,
 	}
 	if r.drained = j.queued != nil; r.drained {
@@ -201,8 +201,8 @@ func (r *run) drive(cancel context.CancelCauseFunc) {
 		cancel(nil)
 		close(r.events)
 	}()
-	for next := step(r.begin); next != nil; {
-		next = next()
+	for next := step((*run).begin); next != nil; {
+		next = next(r)
 	}
 	done = true
 }
@@ -231,9 +231,9 @@ func (r *run) begin() step {
 		return r.fail(misuse(err))
 	}
 	if openCalls(r.sound()) != nil {
-		return r.answerOpenCalls
+		return (*run).answerOpenCalls
 	}
-	return r.nextTurn
+	return (*run).nextTurn
 }
 
 // mend finds out what a provider accepts of the history, up to its open calls.
@@ -267,7 +267,7 @@ func (r *run) answerOpenCalls() step {
 	open := openCalls(r.sound())
 	r.answer = &answer{message: open.message, shown: open.message.Clone(), calls: open.calls, asked: time.Now(), old: true,
 		terminated: r.cfg.Resume.terminates()}
-	return r.runTools
+	return (*run).runTools
 }
 
 // nextTurn opens a turn with what is waiting to be said.
@@ -292,7 +292,7 @@ func (r *run) nextTurn() step {
 		}
 		r.leased = r.leased[1:]
 	}
-	return r.askModel
+	return (*run).askModel
 }
 
 // leaseQueued takes what the queues hold for a run that would stop. It reports whether they
@@ -362,7 +362,7 @@ func (r *run) respond() step {
 	}
 	r.emit(Event{
 		Type:        EventModelResponse,
-		Message:     a.shown.boxedView(),
+		Message:     a.shown, // its last use
 		ToolResults: a.results,
 		Duration:    time.Since(a.asked),
 	})
@@ -372,11 +372,11 @@ func (r *run) respond() step {
 	case len(a.suspended) > 0:
 		return r.finish(EndSuspended)
 	case r.stopped():
-		return r.stop
+		return (*run).stop
 	case a.terminate() && len(r.prompts) == 0 && len(r.leased) == 0:
 		return r.guard(a.message, EndTerminated)
 	case len(a.calls) > 0 || a.old:
-		return r.nextTurn
+		return (*run).nextTurn
 	}
 	return r.rest(a.message)
 }
@@ -416,7 +416,7 @@ func (r *run) end() {
 		item.giveBack()
 	}
 	r.markAbort()
-	last := Event{Type: EventAgentEnd, NewMessages: slices.Clip(r.fresh), Duration: time.Since(r.began)}
+	last := Event{Type: EventAgentEnd, NewMessages: slices.Clip(r.fresh), Duration: time.Since(r.clock.began)}
 	if r.err != nil {
 		last.Err = r.err
 		if r.err.Kind != KindCanceled {

@@ -185,18 +185,40 @@ func (m Message) view() Message {
 	return m
 }
 
-// boxedView is a view as an AgentMessage, of which one that holds but one text takes one
-// allocation.
+// boxedView is a view as an AgentMessage. Of a message with one block, of text or a call, it
+// takes one allocation.
 func (m *Message) boxedView() AgentMessage {
-	if !m.isText() {
-		return m.view()
+	switch {
+	case m.isText():
+		own := &struct {
+			message Message
+			blocks  [1]ContentBlock
+		}{*m, [1]ContentBlock(m.Content)}
+		own.message.Content, own.message.Usage = own.blocks[:], m.Usage.clone()
+		return inPlace(&own.message)
+	case len(m.Content) == 1 && m.Content[0].Image == nil:
+		own := &struct {
+			message Message
+			blocks  [1]ContentBlock
+			call    ToolCall
+		}{*m, [1]ContentBlock(m.Content), *m.Content[0].ToolCall}
+		own.blocks[0].ToolCall = &own.call
+		own.message.Content, own.message.Usage = own.blocks[:], m.Usage.clone()
+		return inPlace(&own.message)
 	}
-	own := &struct {
-		message Message
-		blocks  [1]ContentBlock
-	}{*m, [1]ContentBlock(m.Content)}
-	own.message.Content, own.message.Usage = own.blocks[:], m.Usage.clone()
-	return inPlace(&own.message)
+	return m.view()
+}
+
+// boxedClone is a clone as an AgentMessage.
+func (m *Message) boxedClone() AgentMessage {
+	boxed := m.boxedView()
+	own := boxed.(Message)
+	cloneBytes(own.Content) // which boxed refers to as well
+	if own.Metadata != nil {
+		own.Metadata = maps.Clone(own.Metadata)
+		return own
+	}
+	return boxed
 }
 
 // isText tells whether m holds one block, of text or thinking.
@@ -206,6 +228,12 @@ func (m *Message) isText() bool {
 
 func cloneBlocks(blocks []ContentBlock) []ContentBlock {
 	blocks = ownBlocks(blocks)
+	cloneBytes(blocks)
+	return blocks
+}
+
+// cloneBytes gives blocks bytes of their own.
+func cloneBytes(blocks []ContentBlock) {
 	for i := range blocks {
 		b := &blocks[i]
 		b.Extra = bytes.Clone(b.Extra)
@@ -216,7 +244,6 @@ func cloneBlocks(blocks []ContentBlock) []ContentBlock {
 			b.Image.Data = bytes.Clone(b.Image.Data)
 		}
 	}
-	return blocks
 }
 
 // ownBlocks returns a copy of blocks that shares no more than the bytes in them.

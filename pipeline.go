@@ -31,6 +31,18 @@ type pipeline struct {
 // errToolTimeout is the cause with which a call's context ends that took too long.
 var errToolTimeout = errors.New("agentkernel: the tool took longer than it may")
 
+// run walks and hands back what that came to, or how it crashed.
+func (p *pipeline) run(ctx context.Context, back chan<- outcome) {
+	guarded(
+		func() (ToolResult, error) { return p.walk(ctx), nil },
+		func(got returned[ToolResult]) {
+			if crash, ok := errors.AsType[*PanicError](got.err); ok {
+				got.value = p.crashed(crash)
+			}
+			back <- outcome{p.callRun, got.value, p.asking}
+		})
+}
+
 // walk goes through the stages.
 func (p *pipeline) walk(ctx context.Context) ToolResult {
 	for _, stage := range []func(context.Context) *ToolResult{p.repair, p.validate, p.show, p.gate} {
@@ -204,26 +216,30 @@ func (p *pipeline) execute(ctx context.Context) ToolResult {
 	p.at = "The tool"
 	ctx, done := p.limit(ctx)
 	defer done()
-	handler := ToolHandler(func(ctx context.Context, call ToolCall) (ToolResult, error) {
-		if !bytes.Equal(call.Args, p.args) {
-			args, err := parseObject(string(call.Args))
-			if err != nil {
-				return unusable("a middleware changed its arguments, and " + err.Error()), nil
-			}
-			p.box.setArgs(args)
-		}
-		if len(p.cfg.Middleware) > 0 { // which keeps its own; without any, the call's are the tool's
-			call.Args = bytes.Clone(call.Args)
-		}
-		return p.tool.Execute(ctx, call.Args)
-	})
+	call := p.asked()
+	call.RawArgs, call.ArgsError = "", ""
+	if len(p.cfg.Middleware) == 0 {
+		result, err := p.tool.Execute(ctx, call.Args)
+		return judged(ctx, result, err)
+	}
+	handler := ToolHandler(p.handle)
 	for i := len(p.cfg.Middleware) - 1; i >= 0; i-- {
 		handler = p.cfg.Middleware[i](handler)
 	}
-	call := p.asked()
-	call.RawArgs, call.ArgsError = "", ""
 	result, err := handler(ctx, call)
 	return judged(ctx, result, err)
+}
+
+// handle is the handler behind all middleware, which keeps the call that it passed on.
+func (p *pipeline) handle(ctx context.Context, call ToolCall) (ToolResult, error) {
+	if !bytes.Equal(call.Args, p.args) {
+		args, err := parseObject(string(call.Args))
+		if err != nil {
+			return unusable("a middleware changed its arguments, and " + err.Error()), nil
+		}
+		p.box.setArgs(args)
+	}
+	return p.tool.Execute(ctx, bytes.Clone(call.Args))
 }
 
 // limit bounds the execution by the tool's timeout.

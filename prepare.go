@@ -31,15 +31,15 @@ type PrepareResult struct {
 // prepare lets the harness change what the model is asked.
 func (r *run) prepare() step {
 	r.projection, r.breakpoints = nil, nil
-	if model := r.settings.model; r.call.unprepared == nil {
-		r.call.unprepared = new(r.settings)
+	if model := r.settings.model; !r.call.prepared {
+		r.call.prepared, r.call.unprepared = true, r.settings
 	} else { // again, behind a recovery: nothing of the first time stays but the model in use
-		r.settings = *r.call.unprepared
+		r.settings = r.call.unprepared
 		r.settings.model = model
 		r.offerTools()
 	}
 	if r.cfg.Prepare == nil {
-		return r.attempt
+		return (*run).attempt
 	}
 	messages, err := r.view()
 	if err != nil {
@@ -60,13 +60,13 @@ func (r *run) prepare() step {
 	if err != nil {
 		return r.stopOr(hookError("Prepare", err))
 	}
-	return r.attempt
+	return (*run).attempt
 }
 
 // stopOr ends the run because it was stopped, or else with err.
 func (r *run) stopOr(err *Error) step {
 	if r.stopped() {
-		return r.stop
+		return (*run).stop
 	}
 	return r.fail(err)
 }

@@ -126,7 +126,8 @@ func (m *mending) assistant(i int, own Message, used map[int]bool, open bool) {
 			results = append(results, result)
 		case !open:
 			m.note(i, fmt.Sprintf("the call %q has no result", asked))
-			results = append(results, recorded(*call, interrupted(ToolResult{}, nil), -1).message())
+			result := recorded(*call, interrupted(ToolResult{}, nil), -1)
+			results = append(results, result.message())
 		}
 	}
 	if len(m.problems) > before {

@@ -170,21 +170,21 @@ func (t ToolResult) clone() *ToolResult {
 }
 
 // message is the tool message that tells the model of the result.
-func (t ToolResult) message() Message {
-	content := cloneBlocks(t.Content)
-	if len(content) == 0 {
-		content = t.shown()
-	}
-	return Message{
+func (t *ToolResult) message() AgentMessage {
+	m := Message{
 		Role:       RoleTool,
-		Content:    content,
+		Content:    t.Content,
 		Timestamp:  now(),
-		Usage:      t.Usage.clone(),
+		Usage:      t.Usage,
 		ToolCallID: t.ToolCallID,
 		ToolName:   t.ToolName,
 		IsError:    t.IsError,
 		Cause:      t.Cause,
 	}
+	if len(t.Content) == 0 {
+		m.Content = t.shown()
+	}
+	return m.boxedClone()
 }
 
 // excerptBytes is how much of an argument text a model is shown again.

@@ -10,10 +10,10 @@ import (
 // history, one of another model, or the end.
 func (r *run) retry(err *Error) step {
 	if r.recoverContext(err) {
-		return r.prepare
+		return (*run).prepare
 	}
 	if r.stopped() {
-		return r.stop
+		return (*run).stop
 	}
 	r.call.failures++
 	delay, ok := r.cfg.Retry.delay(r.call.failures, err.RetryAfter)
@@ -30,15 +30,15 @@ func (r *run) retry(err *Error) step {
 func (r *run) retryAfter(err *Error, delay time.Duration) step {
 	r.emitRetry(err, delay)
 	if delay <= 0 {
-		return r.attempt
+		return (*run).attempt
 	}
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return r.attempt
+		return (*run).attempt
 	case <-r.ctx.Done():
-		return r.stop
+		return (*run).stop
 	}
 }
 
@@ -50,7 +50,7 @@ func (r *run) fallBack(err *Error) step {
 	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
 		Attempt: r.call.attempt, MaxRetries: max(r.cfg.Retry.MaxRetries, 0), Err: err,
 		Model: r.modelName(before), NextModel: r.modelName(r.settings.model)}})
-	return r.attempt
+	return (*run).attempt
 }
 
 func (r *run) emitRetry(err *Error, delay time.Duration) {

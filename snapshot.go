@@ -6,13 +6,17 @@ import "unsafe"
 // next, so that each costs a copy of them and no more.
 type headers struct {
 	blocks []ContentBlock // without the calls, which each snapshot has its own of
-	calls  []ToolCall
-	of     []int // the block of each call
+	calls  []headerCall
 
 	// messagesOut, blocksOut and callsOut are where snapshots take their memory.
 	messagesOut slab[Message]
 	blocksOut   slab[ContentBlock]
 	callsOut    slab[ToolCall]
+}
+
+type headerCall struct {
+	ToolCall
+	block int
 }
 
 // refresh brings the header of block i up to date. It follows each change of a block that
@@ -23,12 +27,12 @@ func (p *partial) refresh(i int) {
 		h.blocks = append(h.blocks, ContentBlock{Type: p.blocks[n].kind})
 		if call := p.blocks[n].call; call != nil {
 			call.place = len(h.calls)
-			h.calls, h.of = append(h.calls, ToolCall{}), append(h.of, n)
+			h.calls = append(h.calls, headerCall{block: n})
 		}
 	}
 	switch b := &p.blocks[i]; {
 	case b.call != nil:
-		h.calls[b.call.place] = ToolCall{ID: b.call.id, Name: b.call.shownName(), RawArgs: b.text.String()}
+		h.calls[b.call.place].ToolCall = ToolCall{ID: b.call.id, Name: b.call.shownName(), RawArgs: b.text.String()}
 	case b.kind == ContentThinking:
 		h.blocks[i].Thinking = b.text.String()
 	default:
@@ -73,7 +77,7 @@ func (h *headers) copied() []ContentBlock {
 		for i := range calls {
 			from, to := &h.calls[i], &calls[i]
 			to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
-			content[h.of[i]].ToolCall = to
+			content[from.block].ToolCall = to
 		}
 	}
 	return content

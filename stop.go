@@ -45,10 +45,10 @@ func (r *run) rest(m Message) step {
 	if reason == EndLength && r.recoveries < r.cfg.MaxLengthRecoveries {
 		r.recoveries++
 		r.prompts = []AgentMessage{UserMessage(r.cfg.LengthPrompt)}
-		return r.nextTurn
+		return (*run).nextTurn
 	}
 	if r.leaseQueued() {
-		return r.nextTurn
+		return (*run).nextTurn
 	}
 	return r.guard(m, reason)
 }
@@ -82,7 +82,7 @@ func (r *run) guard(m Message, reason EndReason) step {
 	})
 	switch {
 	case r.stopped():
-		return r.stop
+		return (*run).stop
 	case err != nil:
 		return r.fail(hookError("StopGuard", err))
 	}
@@ -95,7 +95,7 @@ func (r *run) guard(m Message, reason EndReason) step {
 		return r.fail(&Error{Kind: KindStopGuard, Op: "hook StopGuard", Err: errors.New(decision.Reason)})
 	case StopGoOn:
 		r.prompts = decision.messages
-		return r.nextTurn
+		return (*run).nextTurn
 	}
 	return r.fail(hookError("StopGuard", fmt.Errorf("unknown action %q", decision.Action)))
 }
@@ -104,7 +104,7 @@ func (r *run) guard(m Message, reason EndReason) step {
 func (r *run) conclude(reason EndReason) step {
 	for reason != EndTerminated && r.closing != nil && !r.closing(false) {
 		if r.leaseQueued() {
-			return r.nextTurn
+			return (*run).nextTurn
 		}
 	}
 	return r.finish(reason)

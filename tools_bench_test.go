@@ -2,7 +2,6 @@ package agentkernel_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"testing"
@@ -37,9 +36,6 @@ func callingModel(turns, calls int) agentkernel.ChatModel {
 
 // BenchmarkToolCalls is a run of turns with calls of a tool that does nothing.
 func BenchmarkToolCalls(b *testing.B) {
-	noop := agentkernel.Tool{Name: "noop", Execute: func(context.Context, json.RawMessage) (agentkernel.ToolResult, error) {
-		return agentkernel.TextResult("ok"), nil
-	}}
 	parallel := safe(noop)
 	for _, bb := range []struct {
 		name         string

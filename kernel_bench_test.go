@@ -84,20 +84,7 @@ func BenchmarkBlocks(b *testing.B) {
 	}
 }
 
-// BenchmarkManyListeners streams 10,000 deltas to many listeners.
-func BenchmarkManyListeners(b *testing.B) {
-	for _, n := range []int{1, 10, 100} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			agent, seen := counting(b, agentkernel.Config{Model: deltas(10_000, agentkernel.StreamEventTextDelta)}, n)
-			for b.Loop() {
-				_, _ = agent.Run(context.Background(), "hi")
-				require.NoError(b, agent.Reset())
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(*seen)*float64(n), "ns/delta")
-		})
-	}
-}
-
+// noop is a tool that does nothing.
 var noop = agentkernel.Tool{Name: "noop", Execute: func(context.Context, json.RawMessage) (agentkernel.ToolResult, error) {
 	return agentkernel.TextResult("ok"), nil
 }}
@@ -217,41 +204,47 @@ func BenchmarkMemory(b *testing.B) {
 	})
 	b.Run("in flight", func(b *testing.B) {
 		for b.Loop() {
-			var runs []*agentkernel.Run
-			waiting := make(chan struct{}, n)
-			release := make(chan struct{})
-			model := agentkernel.ChatModelFunc(func(context.Context, agentkernel.ModelRequest) iter.Seq2[agentkernel.StreamEvent, error] {
-				return func(yield func(agentkernel.StreamEvent, error) bool) {
-					for i := range 10 {
-						if i == 9 {
-							waiting <- struct{}{}
-							<-release
-						}
-						yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventTextDelta, Delta: "abcd"}, nil)
-					}
-					yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventDone}, nil)
-				}
-			})
-			heap, stacks, goroutines := growthOf(func() {
-				for range n {
-					agent, _ := counting(b, agentkernel.Config{Model: model}, 1)
-					run, err := agent.Prompt(b.Context(), "hi")
-					require.NoError(b, err)
-					runs = append(runs, run)
-				}
-				for range n {
-					<-waiting
-				}
-			})
-			b.ReportMetric(heap/n, "heap-B/run")
-			b.ReportMetric(stacks/n, "stack-B/run")
-			b.ReportMetric(goroutines/n, "goroutines/run")
-			close(release)
-			for _, run := range runs {
-				<-run.Done()
-			}
+			f := fly(b, n)
+			b.ReportMetric(f.heap/n, "heap-B/run")
+			b.ReportMetric(f.stacks/n, "stack-B/run")
+			b.ReportMetric(f.goroutines/n, "goroutines/run")
 		}
 	})
+}
+
+// flight is what runs take while their models wait.
+type flight struct{ heap, stacks, goroutines float64 }
+
+// fly starts n runs, and ends them when each has shown some deltas.
+func fly(tb testing.TB, n int) (f flight) {
+	waiting, release := make(chan struct{}, n), make(chan struct{})
+	model := agentkernel.ChatModelFunc(func(context.Context, agentkernel.ModelRequest) iter.Seq2[agentkernel.StreamEvent, error] {
+		return func(yield func(agentkernel.StreamEvent, error) bool) {
+			for range 8 {
+				yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventTextDelta, Delta: "abcd"}, nil)
+			}
+			waiting <- struct{}{}
+			<-release
+			yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventDone}, nil)
+		}
+	})
+	runs := make([]*agentkernel.Run, n)
+	f.heap, f.stacks, f.goroutines = growthOf(func() {
+		for i := range runs {
+			agent, _ := counting(tb, agentkernel.Config{Model: model}, 1)
+			var err error
+			runs[i], err = agent.Prompt(context.Background(), "hi")
+			require.NoError(tb, err)
+		}
+		for range runs {
+			<-waiting
+		}
+	})
+	close(release)
+	for _, run := range runs {
+		<-run.Done()
+	}
+	return f
 }
 
 // growthOf is by how much heap, stacks and goroutines grew over fn.
