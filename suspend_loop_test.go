@@ -230,6 +230,10 @@ func oneWord(ctx context.Context, req agentkernel.ModelRequest) iter.Seq2[agentk
 // TestUpdatesBeforeTheChild: what a call reported before it began a run is on the stream before
 // the events of that run, whichever of the two the loop hears first.
 func TestUpdatesBeforeTheChild(t *testing.T) {
+	synctest.Test(t, updatesBeforeTheChild)
+}
+
+func updatesBeforeTheChild(t *testing.T) {
 	ask, err := agentkernel.AgentTool(agentkernel.AgentToolConfig{Name: "ask", Forward: agentkernel.ForwardEvents, Agents: []agentkernel.SubAgent{{
 		Name: "clerk", Config: agentkernel.Config{Model: agentkernel.ChatModelFunc(oneWord)}}}})
 	require.NoError(t, err)
@@ -245,8 +249,19 @@ func TestUpdatesBeforeTheChild(t *testing.T) {
 	for range 60 {
 		calls = calls.Call("", "ask", `{"tasks":[{"agent":"clerk","prompt":"x"}]}`)
 	}
-	log := play(t, agentkernel.Config{Tools: []agentkernel.Tool{ask}, Model: agenttest.Script(calls, agenttest.Text("ok")), MaxParallelTools: 1,
-		Gate: func(context.Context, agentkernel.GateRequest) (agentkernel.GateDecision, error) { return yes, nil }})
+	events := agentkernel.AgentLoop(t.Context(), agentkernel.Config{Tools: []agentkernel.Tool{ask}, MaxParallelTools: 1, EventBuffer: 1,
+		Model: agenttest.Script(calls, agenttest.Text("ok")),
+		Gate: func(context.Context, agentkernel.GateRequest) (agentkernel.GateDecision, error) {
+			time.Sleep(time.Millisecond) // in which the loop takes the preview, and waits for the consumer
+			return yes, nil
+		},
+	}, nil, agentkernel.UserMessage("hi"))
+	var log []agentkernel.Event
+	for ev := range events {
+		log = append(log, ev)
+		time.Sleep(time.Second) // so that the loop finds both waiting
+	}
+	require.NoError(t, agenttest.CheckRun(nil, log))
 	main, updates := log[0].RunID, 0
 	for _, ev := range log {
 		switch {
