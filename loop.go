@@ -353,6 +353,9 @@ func (r *run) endMessage(ev Event, m AgentMessage) {
 // respond closes the model call with what its tools came to, and decides how to go on.
 func (r *run) respond() step {
 	a := r.answer
+	for i := range a.suspended {
+		a.suspended[i].Terminate = a.terminate()
+	}
 	r.answer, r.suspended = nil, a.suspended
 	if a.message.StopReason != StopReasonLength {
 		r.recoveries = 0

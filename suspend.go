@@ -192,10 +192,6 @@ func (b *batch) settle() {
 			left = append(left, b.leave(c))
 		}
 	}
-	ends := b.r.answer.terminated || slices.ContainsFunc(b.calls, func(c *callRun) bool { return c.result.Terminate })
-	for i := range left {
-		left[i].Terminate = ends
-	}
 	b.r.answer.suspended = left
 }
 
