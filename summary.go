@@ -51,6 +51,7 @@ type RunStatus string
 const (
 	StatusRunning   RunStatus = "running"
 	StatusCompleted RunStatus = "completed"
+	StatusSuspended RunStatus = "suspended" // it waits for an answer
 	StatusAborted   RunStatus = "aborted"
 	StatusFailed    RunStatus = "failed"
 )
@@ -178,6 +179,8 @@ func statusOf(end *Event) RunStatus {
 		return StatusAborted
 	case end.Err != nil:
 		return StatusFailed
+	case end.Summary.EndReason == EndSuspended:
+		return StatusSuspended
 	}
 	return StatusCompleted
 }

@@ -27,6 +27,30 @@ type Suspension struct {
 	Terminate bool `json:"terminate,omitempty"`
 }
 
+// UnmarshalJSON refuses arguments that are no object, and compacts them.
+func (s *Suspension) UnmarshalJSON(data []byte) error {
+	type plainSuspension Suspension
+	var read plainSuspension
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	for _, args := range []*json.RawMessage{&read.Args, &read.Call.Args} {
+		if string(*args) == "null" {
+			*args = nil
+		}
+		if len(*args) == 0 {
+			continue
+		}
+		object, err := parseObject(string(*args))
+		if err != nil {
+			return err
+		}
+		*args = object
+	}
+	*s = Suspension(read)
+	return nil
+}
+
 // Resumption is what a run is told of the calls that an earlier one left open.
 type Resumption struct {
 	// Suspended are the calls: RunSummary.Suspended of the run that left them open. Each must
@@ -131,7 +155,7 @@ func (r *Resumption) terminates() bool {
 func (t *openTurn) has(call *ToolCall) bool {
 	return t != nil && slices.ContainsFunc(t.calls, func(c ToolCall) bool {
 		return c.ID == call.ID && c.Name == call.Name && c.RawArgs == call.RawArgs &&
-			bytes.Equal(c.Args, compactJSON(call.Args))
+			bytes.Equal(c.Args, call.Args)
 	})
 }
 

@@ -190,6 +190,30 @@ func TestSuspendedState(t *testing.T) {
 	require.Zero(t, *ran)
 }
 
+// TestResumeInAListener: who knows the answer may give it where the run ends.
+func TestResumeInAListener(t *testing.T) {
+	agent, _, ran := suspended(t, agentkernel.Config{})
+	resumed := make(chan *agentkernel.Run, 2)
+	answer := func() {
+		given := answers{}
+		for _, s := range agent.State().Suspended {
+			given[s.Call.ID] = yes
+		}
+		run, err := agent.Resume(t.Context(), given)
+		require.NoError(t, err)
+		resumed <- run
+	}
+	agentkernel.On(agent.Agent, func(e agentkernel.RunEnded) {
+		if e.Summary.EndReason == agentkernel.EndSuspended {
+			answer()
+		}
+	})
+	run, err := agent.Continue(t.Context()) // is suspended again
+	wait(t, run, err)
+	require.Equal(t, agentkernel.EndStop, wait(t, <-resumed, nil).EndReason)
+	require.Equal(t, 2, *ran)
+}
+
 // TestResumeByOne: of many who answer at once, one does.
 func TestResumeByOne(t *testing.T) {
 	var ran, started atomic.Int32

@@ -60,7 +60,12 @@ func TestSuspend(t *testing.T) {
 		run, err := agent.Prompt(t.Context(), "pay it")
 		record := wait(t, run, err)
 		require.Equal(t, agentkernel.EndSuspended, record.EndReason)
-		require.Equal(t, agentkernel.StatusCompleted, record.Status)
+		require.Equal(t, agentkernel.StatusSuspended, record.Status)
+		raw, err := json.Marshal(record)
+		require.NoError(t, err)
+		var kept agentkernel.RunRecord
+		require.NoError(t, json.Unmarshal(raw, &kept))
+		require.Equal(t, record.Summary, kept.Summary)
 		require.Equal(t, time.Minute, record.Summary.Duration)
 		require.Equal(t, []string{"user: pay it", "assistant: ", "tool: slow done"}, said(record.NewMessages))
 		require.Equal(t, []string{"slow ok", "pay not_started"}, ended(agent.events()))
@@ -394,7 +399,7 @@ func TestPanicsBesideASuspension(t *testing.T) {
 }
 
 // hollowError panics when it is looked into.
-type hollowError struct{ error }
+type hollowError struct{}
 
 func (hollowError) Error() string { panic("no text") }
 func (hollowError) Unwrap() error { panic("nothing inside") }
