@@ -25,22 +25,9 @@ func suspendCases() []breachCase {
 			return l.respond(msg).over(agentkernel.EndSuspended, nil)
 		}()},
 		{"suspended with a call that ran", "6", "that began has no result", func() *log {
-			l := suspendedLog()
-			cut := l.events[:0]
-			for _, ev := range l.events { // without the result's message
-				if msg, ok := ev.Message.(message); ok && msg.Role == agentkernel.RoleTool {
-					continue
-				}
-				if ev.Type == agentkernel.EventModelResponse {
-					ev.ToolResults = nil
-				}
-				if ev.Type == agentkernel.EventAgentEnd {
-					ev.NewMessages = ev.NewMessages[:2]
-				}
-				cut = append(cut, ev)
-			}
-			l.events = renumbered(cut)
-			return l
+			l, msg, _ := suspendedHead()
+			l.add(event{Type: agentkernel.EventModelResponse, Message: msg}) // without the result of the one that ran
+			return l.over(agentkernel.EndSuspended, nil)
 		}()},
 		{"a suspended call is not told", "6", "has 1 calls, want 2", last(func(s *agentkernel.RunSummary) { s.Suspended = s.Suspended[:1] })},
 		{"nothing is told", "6", "has 0 calls, want 2", last(func(s *agentkernel.RunSummary) { s.Suspended = nil })},
