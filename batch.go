@@ -241,9 +241,7 @@ func (b *batch) wait() {
 	case <-b.wake:
 		b.showUpdates()
 	case m := <-b.relay:
-		if m.call.state == callOpen { // what the call reported before comes before
-			b.r.showUpdates(m.call, m.call.box.take())
-		}
+		b.showUpdates() // what was reported before comes before
 		b.pass(m)
 	case c := <-b.late:
 		b.takeBack()
