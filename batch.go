@@ -495,6 +495,8 @@ func (r *run) closeCalls() {
 		case c.state == callWaiting:
 			r.openCall(c)
 			r.closeCall(c, unstarted(ToolNotStarted, "The run ended before this call began. It was not run."))
+		case c.state == callOpen && c.waits != nil:
+			r.closeCall(c, notStarted())
 		case c.state == callOpen:
 			r.closeCall(c, interrupted(ToolResult{}, nil))
 		}

@@ -26,7 +26,8 @@ const (
 type RunSummary struct {
 	// TurnCount counts the turns that started.
 	TurnCount int `json:"turn_count"`
-	// ToolCalls counts the calls that were answered, ToolErrors those with an error.
+	// ToolCalls counts the calls that came to an End, ToolErrors those with an error; one whose
+	// gate waits is among both.
 	ToolCalls  int `json:"tool_calls"`
 	ToolErrors int `json:"tool_errors"`
 	// Retries counts the attempts beyond the first of each model call.
