@@ -35,6 +35,9 @@ func NewAgent(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Resume != nil {
+		return nil, invalid("config", "Resume is for a bare loop: see Agent.Resume")
+	}
 	if cfg.Steering == nil {
 		cfg.Steering = new(Queue)
 	}
@@ -57,6 +60,7 @@ type Run struct {
 	queued ledger
 	// closing: the run takes no more steering. Guarded by the agent's mu.
 	closing bool
+	told    chan struct{} // closed when AgentStart was delivered to all listeners
 	ended   chan struct{} // closed when AgentEnd is in the state
 	record  RunRecord     // complete when done is closed
 }
@@ -97,7 +101,7 @@ func (run *Run) Abort(cause error) { run.cancel(cause) }
 //
 // Errors: ErrAlreadyRunning, ErrRunsHeld, ErrNoModel, and kind "invalid_request".
 func (a *Agent) Prompt(ctx context.Context, text string) (*Run, error) {
-	return a.start(ctx, []AgentMessage{UserMessage(text)}, nil)
+	return a.start(ctx, order{prompts: []AgentMessage{UserMessage(text)}}, nil)
 }
 
 // PromptMessages starts a run with messages: the kernel's of role user or system, or the
@@ -106,7 +110,7 @@ func (a *Agent) PromptMessages(ctx context.Context, messages ...AgentMessage) (*
 	if len(messages) == 0 {
 		return nil, ErrNoMessages
 	}
-	return a.start(ctx, messages, nil)
+	return a.start(ctx, order{prompts: messages}, nil)
 }
 
 // Continue starts a run on the history as it is: to answer its last message, or to go on
@@ -115,7 +119,25 @@ func (a *Agent) PromptMessages(ctx context.Context, messages ...AgentMessage) (*
 // ErrNoMessages for an empty history and ErrBadContinuation for one that ends with a finished
 // answer.
 func (a *Agent) Continue(ctx context.Context) (*Run, error) {
-	return a.start(ctx, nil, nil)
+	return a.start(ctx, order{}, nil)
+}
+
+// Resume starts a run without prompts in which the calls go on that the last run left open
+// because a gate suspended it ([Suspend], AgentState.Suspended). A call that answers has is
+// dealt with as decided, without its gate being asked: executed, with other arguments where
+// the decision has them, which are validated again, or denied. Of the others the gate is
+// asked, which may suspend them again; Continue asks all. A Prompt instead, since the person
+// said something else, answers them with a result of cause "skipped".
+//
+// AgentStart has been delivered to all listeners before a call is executed, so that whoever
+// keeps the stream knows that the calls may have begun: they are executed at most once, also
+// where the process dies. A call is bound to its id, name and arguments as they stand in the
+// history.
+//
+// Errors are those of Continue, ErrNotSuspended, and kind "invalid_request" for an answer to
+// a call that is not suspended. Nothing has changed then.
+func (a *Agent) Resume(ctx context.Context, answers map[string]GateDecision) (*Run, error) {
+	return a.start(ctx, order{resume: true, answers: answers}, nil)
 }
 
 // Run starts a run like Prompt and waits for it. When ctx ends the run is aborted, and Run
@@ -133,11 +155,19 @@ func (a *Agent) Run(ctx context.Context, text string) (RunRecord, error) {
 	return run.record, run.record.Err
 }
 
+// order is what a run is started for.
+type order struct {
+	prompts []AgentMessage
+	resume  bool // only where something is suspended
+	answers map[string]GateDecision
+}
+
 // start claims the agent for a run and begins it. Events go to p too, if there is one.
-func (a *Agent) start(ctx context.Context, prompts []AgentMessage, p *pipe) (*Run, error) {
+func (a *Agent) start(ctx context.Context, o order, p *pipe) (*Run, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	run := &Run{id: rand.Text(), agent: a, cancel: cancel, done: make(chan struct{}), ended: make(chan struct{})}
-	job, err := a.claim(run, prompts)
+	run := &Run{id: rand.Text(), agent: a, cancel: cancel, done: make(chan struct{}),
+		told: make(chan struct{}), ended: make(chan struct{})}
+	job, err := a.claim(run, o)
 	if err != nil {
 		cancel(nil)
 		return nil, err
@@ -162,6 +192,9 @@ func (a *Agent) start(ctx context.Context, prompts []AgentMessage, p *pipe) (*Ru
 // admits says why the job cannot be begun. What waits in a queue makes any history continuable.
 func (a *Agent) admits(j job) error {
 	_, err := admit(j.live().model, a.cfg.LengthPrompt, j.history, j.prompts)
+	if err == nil && j.cfg.Resume != nil {
+		return j.cfg.Resume.check(mend(j.history, true).result())
+	}
 	queued := a.cfg.Steering.waiting() || a.cfg.FollowUps.waiting()
 	if queued && (errors.Is(err, ErrNoMessages) || errors.Is(err, ErrBadContinuation)) {
 		return nil
@@ -176,7 +209,7 @@ func (a *Agent) Steer(messages ...AgentMessage) error { return a.cfg.Steering.Pu
 func (a *Agent) FollowUp(messages ...AgentMessage) error { return a.cfg.FollowUps.Push(messages...) }
 
 // claim makes run the active one, unless there is one.
-func (a *Agent) claim(run *Run, prompts []AgentMessage) (job, error) {
+func (a *Agent) claim(run *Run, o order) (job, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -184,16 +217,23 @@ func (a *Agent) claim(run *Run, prompts []AgentMessage) (job, error) {
 		return job{}, ErrAlreadyRunning
 	case a.holds > 0:
 		return job{}, ErrRunsHeld
+	case o.resume && len(a.state.Suspended) == 0:
+		return job{}, ErrNotSuspended
 	}
 	a.active = run
+	cfg := a.cfg
+	if len(a.state.Suspended) > 0 {
+		cfg.Resume = &Resumption{Suspended: a.state.Suspended, Answers: o.answers}
+	}
 	return job{
-		cfg:     a.cfg,
+		cfg:     cfg,
 		history: a.state.Messages,
-		prompts: prompts,
+		prompts: o.prompts,
 		id:      run.id,
 		head:    a.head,
 		live:    a.liveSettings,
 		queued:  &run.queued,
+		told:    run.told,
 
 		replaced: a.state.replaced(),
 		closing:  func(force bool) bool { return a.closeRun(run, force) },

@@ -58,6 +58,8 @@ type AgentToolConfig struct {
 // at most Config.MaxDepth deep, counted from the outermost run, where the smallest MaxDepth on
 // the way holds. The result holds the answers; ToolResult.Usage what they used up. The call
 // fails if a task fails, telling the others' answers too.
+//
+// The runs cannot be suspended ([Suspend]): a gate of a sub-agent that wants to denies its call.
 func AgentTool(cfg AgentToolConfig) (Tool, error) {
 	cfg.Agents = slices.Clone(cfg.Agents)
 	cfg.MaxParallel = cmp.Or(cfg.MaxParallel, 4)
@@ -72,6 +74,8 @@ func AgentTool(cfg AgentToolConfig) (Tool, error) {
 		switch {
 		case a.Name == "" || seen[a.Name]:
 			return Tool{}, invalid("agent tool", "agent %d has no name of its own", i)
+		case a.Config.Resume != nil:
+			return Tool{}, invalid("agent tool", "agent %q: Resume is set, and its runs begin anew", a.Name)
 		case a.Config.Model == nil:
 			return Tool{}, invalid("agent tool", "agent %q: %w", a.Name, ErrNoModel)
 		case err != nil:
@@ -188,7 +192,7 @@ func (cfg AgentToolConfig) ask(ctx context.Context, t *agentTask) {
 		return
 	}
 	env, _ := ctx.Value(callKey{}).(*callEnv)
-	j := job{cfg: cfg.Agents[i].Config, prompts: []AgentMessage{UserMessage(t.Prompt)}, queued: new(ledger)}
+	j := job{cfg: cfg.Agents[i].Config, prompts: []AgentMessage{UserMessage(t.Prompt)}, queued: new(ledger), bound: true}
 	if env != nil {
 		if env.maxDepth > 0 && env.depth >= env.maxDepth {
 			t.err = fmt.Errorf("%w: %d", errTooDeep, env.maxDepth)

@@ -34,9 +34,15 @@ type answer struct {
 	asked   time.Time
 	// old: the message stands in the history that the run was given.
 	old bool
+	// terminated: a call that was executed in an earlier run asked to end it.
+	terminated bool
+	suspended  []Suspension // the calls that are left to a later run
 }
 
 func (a *answer) terminate() bool {
+	if a.terminated {
+		return true
+	}
 	for _, r := range a.results {
 		if r.Terminate {
 			return true

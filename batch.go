@@ -20,6 +20,7 @@ func (r *run) runTools() step {
 		for b.advance() {
 			b.wait()
 		}
+		b.settle()
 	}
 	r.sayResults()
 	return (*run).respond
@@ -34,6 +35,8 @@ type batch struct {
 	running int
 	alone   bool // what runs must run alone
 	skip    bool // steering arrived: start no more
+	// suspended: a gate has no answer now: start no more but what was answered before.
+	suspended bool
 
 	lines
 	late    chan *callRun   // calls whose time is up; room for all that can come; nil where none can
@@ -86,8 +89,11 @@ type callRun struct {
 	box     *mailbox
 	gone    chan struct{} // closed when the call is closed
 	cancel  context.CancelCauseFunc
-	// decided tells what came first, the execution or steering: see begin and preempt.
-	decided atomic.Int32
+	// resumed is the call as an earlier run left it open, answer what was decided since.
+	resumed *Suspension
+	answer  *GateDecision
+	// claimed tells what came first, the execution or steering: see begin and preempt.
+	claimed atomic.Int32
 
 	// private
 	examined bool
@@ -98,9 +104,12 @@ type callRun struct {
 	timer    *time.Timer // until the call is late; nil where nothing is to end it
 	state    callState
 	result   ToolResult
-	held     *ToolResult // what it came back with while those runs had not ended
+	held     *outcome    // what it came back with while those runs had not ended
 	children int         // runs that it made whose events are on the stream and that have not ended
 	overdue  bool        // it is to be left behind once they have
+	waits    *pendingAsk // it came back without an answer of its gate, and is open
+	left     bool        // to a later run
+	said     bool        // its result is in the history
 }
 
 const (
@@ -109,12 +118,12 @@ const (
 )
 
 // begin claims the call for its execution. It reports false where steering was first.
-func (c *callRun) begin() bool { return c.decided.CompareAndSwap(0, executing) }
+func (c *callRun) begin() bool { return c.claimed.CompareAndSwap(0, executing) }
 
 // preempt takes the call away from an execution that has not begun. It reports whether the
 // call will never be executed.
 func (c *callRun) preempt() bool {
-	return c.decided.CompareAndSwap(0, preempted) || c.decided.Load() == preempted
+	return c.claimed.CompareAndSwap(0, preempted) || c.claimed.Load() == preempted
 }
 
 type callState int
@@ -129,6 +138,7 @@ const (
 type outcome struct {
 	call   *callRun
 	result ToolResult
+	waits  *pendingAsk
 }
 
 func newBatch(r *run) *batch {
@@ -153,6 +163,9 @@ func newBatch(r *run) *batch {
 			if c.tool.timeout(&r.cfg) > 0 {
 				b.expect()
 			}
+		}
+		if r.answer.old {
+			c.resumed, c.answer = r.cfg.Resume.find(call.ID)
 		}
 		b.calls[i] = c
 	}
@@ -186,6 +199,10 @@ func (b *batch) startNext() bool {
 	case <-b.steer: // it may have arrived while the model was still writing
 		b.interrupt()
 	default:
+	}
+	if b.suspended && !b.skip && !b.r.stopped() && b.calls[b.next].answer == nil {
+		b.next++ // see settle
+		return true
 	}
 	if b.running > 0 && b.alone && !b.skip && !b.r.stopped() {
 		return false // what will not start is answered at once, the others in their turn
@@ -224,6 +241,7 @@ func (b *batch) wait() {
 	case <-b.wake:
 		b.showUpdates()
 	case m := <-b.relay:
+		b.showUpdates() // what was reported before comes before
 		b.pass(m)
 	case c := <-b.late:
 		b.takeBack()
@@ -260,8 +278,14 @@ func (b *batch) finish(o outcome) {
 	switch {
 	case c.state != callOpen: // it was left behind, and nobody listens
 	case c.children > 0:
-		c.held = &o.result
+		c.held = &o
 		c.cancel(nil)
+	case o.waits != nil && !b.skip:
+		b.running--
+		b.suspended, c.waits = true, o.waits
+	case o.waits != nil:
+		b.running--
+		b.r.closeCall(c, skipped())
 	default:
 		b.running--
 		b.r.closeCall(c, o.result)
@@ -286,7 +310,7 @@ func (b *batch) pass(m relayed) {
 		switch {
 		case c.children > 0:
 		case c.held != nil:
-			b.finish(outcome{c, *c.held})
+			b.finish(*c.held)
 		case c.overdue:
 			late := b.expect()
 			time.AfterFunc(b.r.cfg.StopTimeout/4, func() { late <- c }) // has room: once a call
@@ -302,13 +326,13 @@ var errStillRunning = errors.New("it did not stop in time and may still be runni
 // but their events may have waited for the consumer.
 func (b *batch) abandon(c *callRun) {
 	switch {
-	case c.state != callOpen:
+	case c.state != callOpen || c.waits != nil:
 		return
 	case c.children > 0:
 		c.overdue = true
 		return
 	case c.held != nil:
-		b.finish(outcome{c, *c.held})
+		b.finish(*c.held)
 		return
 	}
 	b.r.abandoned++
@@ -324,7 +348,7 @@ func (b *batch) abandon(c *callRun) {
 	default:
 		result = skipped()
 	}
-	b.finish(outcome{c, result})
+	b.finish(outcome{call: c, result: result})
 }
 
 func (b *batch) showUpdates() {
@@ -344,6 +368,9 @@ func (b *batch) interrupt() {
 	}
 	b.steer, b.skip = nil, true
 	for _, c := range b.calls {
+		if c.waits != nil && c.state == callOpen {
+			b.r.closeCall(c, skipped())
+		}
 		if c.state == callOpen && (c.preempt() || c.tool.Interrupt == InterruptCancel) {
 			c.cancel(ErrSteered)
 			b.expire(c)
@@ -376,7 +403,7 @@ func (b *batch) launch(c *callRun) {
 	c.cancel = cancel
 	l.env = callEnv{Context: ctx, callRun: c, relay: b.relay, runID: b.r.runID, stop: b.r.cfg.StopTimeout,
 		depth: b.r.depth, maxDepth: b.r.cfg.MaxDepth}
-	l.pipeline = pipeline{late: b.late, cfg: &b.r.cfg, callRun: c, args: c.call.Args, runID: b.r.runID, turn: b.r.turn}
+	l.pipeline = pipeline{late: b.late, cfg: &b.r.cfg, callRun: c, args: c.call.Args, runID: b.r.runID, turn: b.r.turn, bound: b.r.bound}
 	// Ends with the pipeline; the batch waits for it, or leaves it behind.
 	go l.pipeline.run(&l.env, b.back)
 }
@@ -436,10 +463,14 @@ func (r *run) closeCall(c *callRun, result ToolResult) {
 // as far as the harness takes them.
 func (r *run) sayResults() {
 	a := r.answer
-	for _, c := range a.running[len(a.results):] {
+	for _, c := range a.running {
+		if c.left || c.said {
+			continue
+		}
 		if r.uncommitted() || !r.say(c.result.message()) {
 			return
 		}
+		c.said = true
 		a.results = append(a.results, c.result)
 	}
 }
@@ -454,7 +485,9 @@ func (r *run) closeCalls() {
 	if running != nil {
 		b.calls, r.answer.running = running, running
 	}
+	r.answer.suspended = nil // something else ended the run
 	for _, c := range b.calls {
+		c.left = false
 		switch {
 		case c.state == callWaiting && b.mayHaveBegun(c):
 			r.openCall(c)
@@ -462,6 +495,8 @@ func (r *run) closeCalls() {
 		case c.state == callWaiting:
 			r.openCall(c)
 			r.closeCall(c, unstarted(ToolNotStarted, "The run ended before this call began. It was not run."))
+		case c.state == callOpen && c.waits != nil:
+			r.closeCall(c, notStarted())
 		case c.state == callOpen:
 			r.closeCall(c, interrupted(ToolResult{}, nil))
 		}

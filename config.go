@@ -84,8 +84,12 @@ type Config struct {
 	// By default they get an error result of cause "interrupted", since whoever wrote the
 	// history may have begun them.
 	RunOpenCalls bool
+	// Resume lets calls go on that an earlier run left open because a gate suspended it. It
+	// is for a bare loop; an Agent is resumed by its method.
+	Resume *Resumption
 	// Gate decides about each call before it is executed. It may wait for a person's answer;
 	// calls that are running go on meanwhile. An error or a panic denies. Nil allows all.
+	// Where the answer will take long, [Suspend] ends the run instead.
 	Gate func(ctx context.Context, req GateRequest) (GateDecision, error)
 	// RepairToolCall is given each call whose arguments are no JSON object or break the
 	// schema, and returns better ones, which are validated again. Nil, an error or arguments

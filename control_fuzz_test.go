@@ -24,8 +24,8 @@ import (
 )
 
 // TestControlledRuns is the property test of run control: random queues, steering, follow-ups,
-// retries, silent models, hooks that fail or stay away, context managers, stop guards, aborts,
-// holds and injections, in loop and agent, each world in a bubble of its own.
+// retries, silent models, hooks that fail or stay away, context managers, stop guards, gates that
+// suspend and are answered, aborts, holds and injections, in loop and agent, each world in a bubble of its own.
 //
 // AGENTKERNEL_FUZZ_RUNS is how many runs (300), AGENTKERNEL_FUZZ_SEED repeats one world.
 func TestControlledRuns(t *testing.T) {
@@ -42,16 +42,18 @@ func TestControlledRuns(t *testing.T) {
 		require.NoError(t, err)
 	}
 	first := rand.Uint64()
-	var worlds, played atomic.Int64
+	var worlds, played, suspensions atomic.Int64
 	began := time.Now()
 	t.Cleanup(func() {
-		t.Logf("%d runs, %.0f a second", played.Load(), float64(played.Load())/time.Since(began).Seconds())
+		t.Logf("%d runs, %d of them suspended, %.0f a second", played.Load(), suspensions.Load(), float64(played.Load())/time.Since(began).Seconds())
 	})
 	for shard := range runtime.GOMAXPROCS(0) {
 		t.Run(strconv.Itoa(shard), func(t *testing.T) {
 			t.Parallel()
 			for !t.Failed() && played.Load() < int64(runs) {
-				played.Add(int64(controlledWorld(t, nil, first+uint64(worlds.Add(1)))))
+				runs, waiting := controlledWorld(t, nil, first+uint64(worlds.Add(1)))
+				played.Add(int64(runs))
+				suspensions.Add(int64(waiting))
 			}
 		})
 	}
@@ -79,11 +81,15 @@ type control struct {
 	commits  []agentkernel.AgentMessage
 	refused  bool // a Commit failed
 	runs     int
+	begun    map[string]int             // executions of each call
+	history  []agentkernel.AgentMessage // in the end
+	open     []agentkernel.Suspension
 }
 
-// controlledWorld plays one world and returns how many runs there were.
-func controlledWorld(t *testing.T, data []byte, seed uint64) int {
-	w := &control{dice: &dice{data: data, rng: rand.New(rand.NewPCG(seed, 4))}, lost: map[string]bool{}}
+// controlledWorld plays one world and returns how many runs there were, and how many of them
+// ended as suspended.
+func controlledWorld(t *testing.T, data []byte, seed uint64) (runs, waiting int) {
+	w := &control{dice: &dice{data: data, rng: rand.New(rand.NewPCG(seed, 4))}, lost: map[string]bool{}, begun: map[string]int{}}
 	defer func() {
 		if p := recover(); p != nil {
 			panic(fmt.Sprintf("AGENTKERNEL_FUZZ_SEED=%d: %v", seed, p))
@@ -109,7 +115,12 @@ func controlledWorld(t *testing.T, data []byte, seed uint64) int {
 		}
 		t.Fatalf("AGENTKERNEL_FUZZ_SEED=%d data=%q\n%s\n%s", seed, data, strings.Join(w.problems, "\n"), all.String())
 	}
-	return w.runs
+	for _, log := range w.logs {
+		if endReason(log) == agentkernel.EndSuspended {
+			waiting++
+		}
+	}
+	return w.runs, waiting
 }
 
 func (w *control) problem(format string, args ...any) {
@@ -133,7 +144,7 @@ func (w *control) message() agentkernel.AgentMessage {
 }
 
 // inject injects a message. One that starts a run is that run's prompt, which is not said
-// where Commit does not take it.
+// where Commit does not take it, or an abort comes while calls are answered that were open.
 func (w *control) inject() {
 	m := w.message()
 	got, err := w.agent.Inject(context.Background(), m)
@@ -172,6 +183,9 @@ func (w *control) configure() {
 		w.cfg.Fallbacks = []agentkernel.ChatModel{w.model}
 	}
 	w.cfg.Commit = w.commit()
+	if w.chance(50) {
+		w.cfg.Gate = w.suspends()
+	}
 	if w.chance(40) {
 		w.cfg.Prepare = w.prepare()
 	}
@@ -237,7 +251,7 @@ func (w *control) reply() agenttest.Reply {
 
 func (w *control) controlTools() []agentkernel.Tool {
 	slow, late := w.upTo(time.Second), w.upTo(20*time.Second)
-	return []agentkernel.Tool{
+	return w.counted(
 		echo("ok"),
 		tool("slow", func(ctx context.Context) (agentkernel.ToolResult, error) {
 			select {
@@ -257,7 +271,7 @@ func (w *control) controlTools() []agentkernel.Tool {
 		tool("stop", func(context.Context) (agentkernel.ToolResult, error) {
 			return agentkernel.ToolResult{Terminate: true}, nil
 		}),
-	}
+	)
 }
 
 // misdeed is what a hook does at one of its calls: mostly nothing.
@@ -354,6 +368,7 @@ func (w *control) contextManager() agentkernel.ContextManager {
 // playLoops runs bare loops, one after the other, each on what the one before left.
 func (w *control) playLoops() {
 	var history []agentkernel.AgentMessage
+	var open []agentkernel.Suspension
 	for range 1 + w.n(4) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		prompts := list()
@@ -372,7 +387,11 @@ func (w *control) playLoops() {
 		checker := agenttest.NewChecker()
 		checker.StartFrom(history)
 		var log []agentkernel.Event
-		for ev := range agentkernel.AgentLoop(ctx, w.cfg, history, prompts...) {
+		cfg := w.cfg
+		if len(open) > 0 {
+			cfg.Resume = &agentkernel.Resumption{Suspended: open, Answers: w.answers(open)}
+		}
+		for ev := range agentkernel.AgentLoop(ctx, cfg, history, prompts...) {
 			checker.Listen(ev)
 			if log = append(log, ev); len(log) == abort {
 				cancel(errors.New("at a random event"))
@@ -395,7 +414,9 @@ func (w *control) playLoops() {
 				history = append(history, ev.Message)
 			}
 		}
+		open = final(log).Summary.Suspended
 	}
+	w.history, w.open = history, open
 }
 
 // playAgent starts runs and disturbs them from listeners and timers.
@@ -450,6 +471,7 @@ func (w *control) playAgent() {
 	if err := checker.Finish(); err != nil {
 		w.problem("%v", err)
 	}
+	w.history, w.open = agent.Messages(), agent.State().Suspended
 	defer release()
 }
 
@@ -468,9 +490,14 @@ func (w *control) record(ev agentkernel.Event) {
 func (w *control) start() {
 	ctx := context.Background()
 	var err error
-	switch w.n(4) {
+	switch w.n(6) {
 	case 0:
 		_, err = w.agent.Continue(ctx)
+	case 2, 3:
+		_, err = w.agent.Resume(ctx, w.answers(w.agent.State().Suspended))
+		// A listener or a timer may have started a run since the answers were drawn.
+		w.expect("Resume", err, agentkernel.ErrAlreadyRunning, agentkernel.ErrRunsHeld, agentkernel.ErrNotSuspended, agentkernel.KindInvalidRequest)
+		return
 	case 1:
 		w.inject()
 	default:
@@ -487,7 +514,9 @@ func (w *control) expect(what string, err error, allowed ...error) {
 
 // idle is what is done to an agent while its runs are held.
 func (w *control) idle() {
-	switch w.n(3) {
+	switch w.n(4) {
+	case 3:
+		w.restart()
 	case 0:
 		w.expect("Reset", w.agent.Reset())
 	case 1:
@@ -561,6 +590,7 @@ func (w *control) account() {
 		w.refused = w.refused || errors.Is(final(log).Err, agentkernel.KindCommit)
 		w.checkRun(log)
 	}
+	w.answeredOnce(w.history, w.open)
 	for _, m := range ended {
 		seen[m.TextContent()]++
 	}
@@ -574,7 +604,7 @@ func (w *control) account() {
 	}
 	for i := range w.pushed {
 		text := fmt.Sprint("#", i+1)
-		if want := 1; seen[text] != want && !(w.lost[text] && w.refused && seen[text] == 0) {
+		if want := 1; seen[text] != want && !(w.lost[text] && (w.refused || w.waited()) && seen[text] == 0) {
 			w.problem("%s is in %d places, want 1", text, seen[text])
 		}
 	}
@@ -599,7 +629,7 @@ func (w *control) checkRun(log []agentkernel.Event) {
 		w.problem("%d model calls of %d", calls, w.cfg.MaxTurns)
 	}
 	if !errors.Is(end.Err, agentkernel.KindCommit) && log[0].RunID != "" {
-		if problems := agentkernel.ValidateHistory(w.written(log)); len(problems) > 0 {
+		if problems := w.unsound(w.written(log)); len(problems) > len(end.Summary.Suspended) {
 			w.problem("the run wrote a history that needs mending: %v", problems)
 		}
 	}

@@ -91,6 +91,9 @@ func (d *delivery) consumeLoop() {
 	}()
 	for ok := true; ok; {
 		d.hand(&ev)
+		if ev.Type == EventAgentStart && ev.RunID == d.run.id {
+			close(d.run.told)
+		}
 		if ev, ok = <-d.events; ok {
 			d.run.record.add(&ev)
 			d.rest, d.unread = d.agent.fold(d.run, &ev), d.pipe != nil

@@ -33,7 +33,8 @@
 //     happened.
 //   - An update carries what was added and the whole message so far; the deltas of a block
 //     add up to the block.
-//   - Every call of an ended message gets one result, also when it was never executed.
+//   - Every call of an ended message gets one result, also when it was never executed. Two
+//     ends leave calls to the next run: a Commit that failed, and a gate that suspends.
 //   - Error is fatal, and the last event before AgentEnd, which repeats it. A failed tool or
 //     a failed attempt is no Error, and neither is an abort: AgentEnd alone carries it.
 //   - What is handed out may be kept for ever and read from any goroutine, and is read-only.
@@ -45,9 +46,9 @@
 //   - listening: [Agent.Subscribe] (synchronous, in order), [On] (one kind of event, its
 //     fields alone), [Agent.SubscribeAsync] (own goroutine, waiting updates merge),
 //     [Agent.Stream] and [Agent.Events] (iterators), [Collect]
-//   - tools: [NewTool], [Tool], Config.Gate, [Middleware], [ReportProgress], [AgentTool], [SearchTool]
+//   - tools: [NewTool], [Tool], Config.Gate, [Suspend], [Middleware], [ReportProgress], [AgentTool], [SearchTool]
 //   - conversations: [Agent.Steer], [Agent.FollowUp], [Agent.Inject], [Agent.Continue],
-//     [Agent.SetMessages], [Agent.Restore], [RepairHistory], package journal
+//     [Agent.Resume], [Agent.SetMessages], [Agent.Restore], [RepairHistory], package journal
 //   - the model's window: [ContextManager], [Compactor], [Agent.Compact]
 //   - limits and stops: Config.Budget, Config.StopGuard, Config.Commit, [Agent.HoldRuns]
 //   - adapters: [ChatModel], [StreamEvent], [Generate], package openai, agenttest.TestModel

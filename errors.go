@@ -87,6 +87,8 @@ var (
 	ErrBadContinuation = errors.New("agentkernel: the history ends with a finished answer")
 	// ErrRunsHeld: starts are refused while HoldRuns is in force.
 	ErrRunsHeld = errors.New("agentkernel: runs are held")
+	// ErrNotSuspended: no call of the agent waits for an answer.
+	ErrNotSuspended = errors.New("agentkernel: nothing is suspended")
 	// ErrInListener: a call that waits for a run was made on the goroutine that delivers its
 	// events, or by one of the run's own calls.
 	ErrInListener = errors.New("agentkernel: cannot wait for a run inside a listener")

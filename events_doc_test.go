@@ -125,6 +125,8 @@ var scenarios = []scenario{
 		replies: []agenttest.Reply{agenttest.Call("call_1", "write", `{"to":"/a"}`), agenttest.Text("Written.")}},
 	{name: "gate_denies", tools: []string{"write"}, cfg: ak.Config{Gate: gate(ak.GateDecision{Reason: "not there"})},
 		replies: []agenttest.Reply{agenttest.Call("call_1", "write", `{"to":"/a"}`), agenttest.Text("I may not.")}},
+	{name: "gate_suspends", tools: []string{"lookup", "write", "weather"}, cfg: ak.Config{Gate: laterOf("write")}, replies: []agenttest.Reply{
+		agenttest.Call("call_1", "lookup", `{"ms":20}`).Call("call_2", "write", `{"to":"/a"}`).Call("call_3", "weather", `{}`)}},
 	{name: "tool_timeout", tools: []string{"slow"}, cfg: ak.Config{ToolTimeout: time.Second}, replies: []agenttest.Reply{
 		agenttest.Calls("slow"), agenttest.Text("It takes too long."),
 	}},
@@ -137,6 +139,11 @@ var scenarios = []scenario{
 	}},
 	{name: "open_calls", history: []ak.AgentMessage{asked, openCall}, prompts: []ak.AgentMessage{},
 		replies: []agenttest.Reply{agenttest.Text("I do not know whether that worked.")}},
+	{name: "resumed", history: []ak.AgentMessage{asked, openCall}, prompts: []ak.AgentMessage{},
+		cfg: ak.Config{Resume: &ak.Resumption{Suspended: leftByGate, Answers: map[string]ak.GateDecision{"call_1": {Allow: true}}},
+			Gate: laterOf("weather")}, replies: []agenttest.Reply{agenttest.Text("Sunny in Bern.")}},
+	{name: "prompt_instead", history: []ak.AgentMessage{asked, openCall}, cfg: ak.Config{Resume: &ak.Resumption{Suspended: leftByGate}},
+		replies: []agenttest.Reply{agenttest.Text("Hello.")}},
 	{name: "continue_aborted", history: []ak.AgentMessage{asked, abortedAnswer}, prompts: []ak.AgentMessage{},
 		replies: []agenttest.Reply{agenttest.Text(" sunny.")}},
 	{name: "length", replies: []agenttest.Reply{
@@ -194,6 +201,19 @@ func gate(decision ak.GateDecision) func(context.Context, ak.GateRequest) (ak.Ga
 		return decision, nil
 	}
 }
+
+// laterOf is a gate that has no answer for one tool, and allows the others.
+func laterOf(tool string) func(context.Context, ak.GateRequest) (ak.GateDecision, error) {
+	return func(_ context.Context, req ak.GateRequest) (ak.GateDecision, error) {
+		if req.Call.Name == tool {
+			return ak.GateDecision{}, ak.Suspend(ak.ProgressPayload{Text: "May I?", Data: req.Call.Args})
+		}
+		return ak.GateDecision{Allow: true}, nil
+	}
+}
+
+// leftByGate is openCall as a run leaves it that its gate suspended.
+var leftByGate = []ak.Suspension{{Call: openCall.ToolCalls()[0], Turn: 1}}
 
 // docTool is a tool of the scenarios, by its name. Deaf comes back when released is closed.
 func docTool(name string, released <-chan struct{}) ak.Tool {

@@ -17,7 +17,7 @@ func (b *batch) refuse(c *callRun) *ToolResult {
 		return new(interrupted(ToolResult{}, nil))
 	case r.stopped():
 		return new(notStarted())
-	case b.skip:
+	case b.skip, c.resumed != nil && c.answer == nil && len(r.prompts) > 0: // the person said something else
 		return new(skipped())
 	}
 	if !c.examined {
@@ -35,9 +35,9 @@ func (b *batch) refuse(c *callRun) *ToolResult {
 }
 
 // mayHaveBegun tells whether whoever wrote the history may have begun the call. Nobody runs
-// one that has no arguments.
+// one that has no arguments, and nobody ran one that is suspended.
 func (b *batch) mayHaveBegun(c *callRun) bool {
-	return b.r.answer.old && !b.r.cfg.RunOpenCalls && c.call.ArgsError == ""
+	return b.r.answer.old && c.resumed == nil && !b.r.cfg.RunOpenCalls && c.call.ArgsError == ""
 }
 
 // examine checks the call, once.

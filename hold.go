@@ -93,7 +93,7 @@ func (a *Agent) Inject(ctx context.Context, message AgentMessage) (InjectResult,
 				return InjectResult{}, context.Cause(ctx)
 			}
 		}
-		run, err := a.start(ctx, own, nil)
+		run, err := a.start(ctx, order{prompts: own}, nil)
 		switch {
 		case errors.Is(err, ErrRunsHeld):
 			a.cfg.FollowUps.push(own)

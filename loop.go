@@ -45,6 +45,10 @@ type job struct {
 	// parentID and depth place a run that a tool of another one started.
 	parentID string
 	depth    int
+	// bound: a call of another run waits for this one.
+	bound bool
+	// told is closed when AgentStart was delivered to all listeners; nil where there are none.
+	told <-chan struct{}
 }
 
 // settings is the part of a Config that may change between turns.
@@ -120,6 +124,8 @@ type run struct {
 	asked    int // model calls
 	breaker  breaker
 	depth    int
+	bound    bool            // it cannot be suspended
+	told     <-chan struct{} // closed when AgentStart was delivered
 
 	call   modelCall
 	answer *answer // whose calls and ModelResponse are open
@@ -127,6 +133,8 @@ type run struct {
 
 	reason EndReason
 	err    *Error
+	// suspended are the calls that were left to a later run.
+	suspended []Suspension
 }
 
 // step is one state of a run. It returns the next one, nil for the end.
@@ -137,12 +145,13 @@ var errRunTimeout = errors.New("agentkernel: the run took longer than Config.Run
 
 func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Event {
 	cfg, misuse := j.cfg.withDefaults()
+	cfg.Resume = cfg.Resume.own()
 	buffer := cfg.EventBuffer
 	if misuse != nil {
 		buffer = leastEventBuffer
 	}
 	r := &run{cfg: cfg, misuse: misuse, head: j.head, live: j.live,
-		depth: j.depth, closing: j.closing, replaced: j.replaced}
+		depth: j.depth, bound: j.bound, told: j.told, closing: j.closing, replaced: j.replaced}
 	if r.live == nil {
 		fixed, err := cfg.settings()
 		if misuse == nil {
@@ -218,6 +227,9 @@ func (r *run) begin() step {
 	r.ids = callIDs(r.history)
 	r.mend()
 	maps.Copy(r.ids, callIDs(r.sound()))
+	if err := r.cfg.Resume.check(r.sound()); err != nil {
+		return r.fail(misuse(err))
+	}
 	if openCalls(r.sound()) != nil {
 		return (*run).answerOpenCalls
 	}
@@ -243,9 +255,18 @@ func (r *run) sound() []AgentMessage {
 // answerOpenCalls is a turn without a model call: it gives the calls that the history left
 // open their results.
 func (r *run) answerOpenCalls() step {
+	if r.cfg.Resume != nil && r.told != nil {
+		// Whoever keeps the stream must know that this run has begun before a call is
+		// executed that was known not to have: should the process die, it may have begun.
+		select {
+		case <-r.told:
+		case <-r.ctx.Done():
+		}
+	}
 	r.startTurn()
 	open := openCalls(r.sound())
-	r.answer = &answer{message: open.message, shown: open.message.Clone(), calls: open.calls, asked: time.Now(), old: true}
+	r.answer = &answer{message: open.message, shown: open.message.Clone(), calls: open.calls, asked: time.Now(), old: true,
+		terminated: r.cfg.Resume.terminates()}
 	return (*run).runTools
 }
 
@@ -332,7 +353,10 @@ func (r *run) endMessage(ev Event, m AgentMessage) {
 // respond closes the model call with what its tools came to, and decides how to go on.
 func (r *run) respond() step {
 	a := r.answer
-	r.answer = nil
+	for i := range a.suspended {
+		a.suspended[i].Terminate = a.terminate()
+	}
+	r.answer, r.suspended = nil, a.suspended
 	if a.message.StopReason != StopReasonLength {
 		r.recoveries = 0
 	}
@@ -348,6 +372,8 @@ func (r *run) respond() step {
 	switch {
 	case r.err != nil:
 		return nil
+	case len(a.suspended) > 0:
+		return r.finish(EndSuspended)
 	case r.stopped():
 		return (*run).stop
 	case a.terminate() && len(r.prompts) == 0 && len(r.leased) == 0:
@@ -402,6 +428,9 @@ func (r *run) end() {
 	}
 	summary := r.summary
 	summary.Abandoned = r.abandoned
+	if r.reason == EndSuspended || r.uncommitted() {
+		summary.Suspended = r.suspended
+	}
 	summary.EndReason, summary.Duration = r.reason, last.Duration
 	last.Summary = &summary
 	r.emit(last)

@@ -23,6 +23,9 @@ type pipeline struct {
 	at      string
 	gating  bool
 	preview *ProgressPayload
+	// bound: nobody may be asked later, since another run waits for this one.
+	bound  bool
+	asking *pendingAsk // the gate has no answer now
 }
 
 // errToolTimeout is the cause with which a call's context ends that took too long.
@@ -36,7 +39,7 @@ func (p *pipeline) run(ctx context.Context, back chan<- outcome) {
 			if crash, ok := errors.AsType[*PanicError](got.err); ok {
 				got.value = p.crashed(crash)
 			}
-			back <- outcome{p.callRun, got.value}
+			back <- outcome{p.callRun, got.value, p.asking}
 		})
 }
 
@@ -79,6 +82,9 @@ func (p *pipeline) stoppedEarly(ctx context.Context) ToolResult {
 
 // repair asks the harness for better arguments, where those of the model cannot be used.
 func (p *pipeline) repair(ctx context.Context) *ToolResult {
+	if p.answer != nil && p.resumed.Args != nil { // what was asked about is what was answered
+		return p.rewrite(p.resumed.Args)
+	}
 	if p.problem == "" {
 		return nil
 	}
@@ -140,9 +146,13 @@ func (p *pipeline) show(ctx context.Context) *ToolResult {
 	return nil
 }
 
-// gate asks the harness whether the call may be executed.
+// gate asks the harness whether the call may be executed, or takes the answer that came
+// since it was asked.
 func (p *pipeline) gate(ctx context.Context) *ToolResult {
-	if p.cfg.Gate == nil {
+	switch {
+	case p.answer != nil:
+		return p.decided(ctx, *p.answer)
+	case p.cfg.Gate == nil:
 		return nil
 	}
 	p.at = "The tool"
@@ -156,13 +166,21 @@ func (p *pipeline) gate(ctx context.Context) *ToolResult {
 	}
 	p.at, p.gating = "The gate", true
 	decision, err := p.cfg.Gate(ctx, req)
+	suspended := asSuspend(err)
 	p.gating = false
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil // walk says why
-		}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // walk says why
+	case suspended != nil:
+		return p.suspend(suspended)
+	case err != nil:
 		decision = GateDecision{Reason: errorText(err)}
 	}
+	return p.decided(ctx, decision)
+}
+
+// decided does as the decision says: it answers, or lets the call go on.
+func (p *pipeline) decided(ctx context.Context, decision GateDecision) *ToolResult {
 	var answer *ToolResult
 	rewritten := decision.Allow && len(decision.Args) > 0
 	if rewritten {

@@ -28,6 +28,9 @@ const (
 	// showed, and what the gate answered.
 	ProgressPreview ProgressKind = "preview"
 	ProgressGate    ProgressKind = "gate"
+	// ProgressAsk stands on an update of kind "gate" too: what a gate asks that has no answer
+	// now, and so suspends the run.
+	ProgressAsk ProgressKind = "ask"
 )
 
 // AddsUp tells whether the texts of two reports of the kind, one after the other, come to one

@@ -19,7 +19,7 @@ func (a *Agent) Stream(ctx context.Context, messages ...AgentMessage) iter.Seq2[
 		}
 		p := newPipe()
 		defer p.leave()
-		if _, err := a.start(ctx, messages, p); err != nil {
+		if _, err := a.start(ctx, order{prompts: messages}, p); err != nil {
 			yield(Event{}, err)
 			return
 		}

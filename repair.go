@@ -14,7 +14,8 @@ type HistoryProblem struct {
 }
 
 // ValidateHistory reports what [RepairHistory] would mend; nothing for a history that the
-// kernel wrote and whose calls are answered.
+// kernel wrote and whose calls are answered. There is one exception: the results of a turn in
+// whose middle a run was suspended stand in the order in which they came.
 func ValidateHistory(history []AgentMessage) []HistoryProblem {
 	m := mend(history, false)
 	return m.problems

@@ -28,6 +28,9 @@ type AgentState struct {
 	RunID string
 	// Err is why the last run failed, nil while one is running.
 	Err error
+	// Suspended are the calls that the last run left open because they never began: see
+	// RunSummary.Suspended. The next run's AgentStart clears it, since they may have begun then.
+	Suspended []Suspension
 
 	log *logRef
 }
@@ -48,7 +51,7 @@ func (s *AgentState) reduce(ev *Event) {
 	switch ev.Type {
 	case EventAgentStart:
 		s.RunID, s.IsRunning, s.Err = ev.RunID, true, nil
-		s.StreamMessage, s.PendingToolCalls = nil, nil
+		s.StreamMessage, s.PendingToolCalls, s.Suspended = nil, nil, nil
 	case EventMessageStart, EventMessageUpdate:
 		s.StreamMessage = ev.Message
 	case EventMessageEnd:
@@ -68,6 +71,9 @@ func (s *AgentState) reduce(ev *Event) {
 	case EventAgentEnd:
 		s.IsRunning, s.Err = false, ev.Err
 		s.StreamMessage, s.PendingToolCalls = nil, nil
+		if ev.Summary != nil {
+			s.Suspended = ev.Summary.Suspended
+		}
 	}
 }
 
@@ -98,6 +104,7 @@ func (s *AgentState) replaced() int {
 func (s *AgentState) replace(c ContextInfo) {
 	s.Messages, s.log = slices.Clone(c.Messages), nil
 	s.ContextTokens = nil
+	s.Suspended = stillOpen(s.Suspended, s.Messages)
 	if c.Reason == ContextReset {
 		s.TotalUsage, s.DiscardedUsage, s.Err = Usage{}, Usage{}, nil
 	}

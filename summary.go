@@ -12,7 +12,7 @@ const (
 	EndEmpty      EndReason = "empty"      // the model's answer holds neither text nor calls
 	EndRefusal    EndReason = "refusal"    // the model refused
 	EndLength     EndReason = "length"     // the output limit cut the answer
-	EndSuspended  EndReason = "suspended"  // reserved: a gate waits for a person; no run ends so yet
+	EndSuspended  EndReason = "suspended"  // a gate waits for a person: see Suspend
 
 	EndAborted   EndReason = "aborted"    // Abort, or the caller's cancel
 	EndTimeout   EndReason = "timeout"    // a deadline
@@ -26,7 +26,8 @@ const (
 type RunSummary struct {
 	// TurnCount counts the turns that started.
 	TurnCount int `json:"turn_count"`
-	// ToolCalls counts the calls that were answered, ToolErrors those with an error.
+	// ToolCalls counts the calls that came to an End, ToolErrors those with an error; one whose
+	// gate waits is among both.
 	ToolCalls  int `json:"tool_calls"`
 	ToolErrors int `json:"tool_errors"`
 	// Retries counts the attempts beyond the first of each model call.
@@ -38,6 +39,10 @@ type RunSummary struct {
 	Usage          Usage         `json:"usage"`
 	DiscardedUsage Usage         `json:"discarded_usage"`
 	Duration       time.Duration `json:"duration"`
+	// Suspended are the calls that the run left open because they never began, in the order
+	// of the calls: of a run that ended as suspended, or that would have if Commit had taken
+	// the results of the others.
+	Suspended []Suspension `json:"suspended,omitempty"`
 }
 
 // RunStatus is how a run came out, in one word.
@@ -47,6 +52,7 @@ type RunStatus string
 const (
 	StatusRunning   RunStatus = "running"
 	StatusCompleted RunStatus = "completed"
+	StatusSuspended RunStatus = "suspended" // it waits for an answer
 	StatusAborted   RunStatus = "aborted"
 	StatusFailed    RunStatus = "failed"
 )
@@ -174,6 +180,8 @@ func statusOf(end *Event) RunStatus {
 		return StatusAborted
 	case end.Err != nil:
 		return StatusFailed
+	case end.Summary.EndReason == EndSuspended:
+		return StatusSuspended
 	}
 	return StatusCompleted
 }

@@ -84,7 +84,7 @@ const (
 	ToolDenied      ToolCause = "denied"      // the gate or a preview refused it (no)
 	ToolSkipped     ToolCause = "skipped"     // steering made it pointless before it began (no)
 	ToolInterrupted ToolCause = "interrupted" // it was stopped half-way or its end was never seen (yes)
-	ToolNotStarted  ToolCause = "not_started" // the run stopped before it began (no)
+	ToolNotStarted  ToolCause = "not_started" // the run stopped before it began, or its gate suspends (no)
 	ToolTimeout     ToolCause = "timeout"     // it took longer than it may (yes)
 	ToolPanic       ToolCause = "panic"       // one of its functions, or a hook of the call, panicked (perhaps)
 	ToolDisabled    ToolCause = "disabled"    // it failed too often in this run (no)

@@ -296,6 +296,7 @@ type wireState struct {
 	IsRunning        bool          `json:"is_running"`
 	RunID            string        `json:"run_id,omitempty"`
 	Err              *wireError    `json:"err,omitempty"`
+	Suspended        []Suspension  `json:"suspended,omitempty"`
 }
 
 // MarshalJSON writes the state, its messages and its error as they are on the wire.
@@ -304,6 +305,7 @@ func (s AgentState) MarshalJSON() ([]byte, error) {
 		Messages: messagesToWire(s.Messages), StreamMessage: messageToWire(s.StreamMessage),
 		PendingToolCalls: s.PendingToolCalls, TotalUsage: s.TotalUsage, DiscardedUsage: s.DiscardedUsage,
 		ContextTokens: s.ContextTokens, IsRunning: s.IsRunning, RunID: s.RunID, Err: errorToWire(s.Err),
+		Suspended: s.Suspended,
 	})
 }
 
@@ -320,6 +322,7 @@ func (s *AgentState) UnmarshalJSON(data []byte) error {
 		Messages: messagesOf(w.Messages), StreamMessage: w.StreamMessage.message(),
 		PendingToolCalls: w.PendingToolCalls, TotalUsage: w.TotalUsage, DiscardedUsage: w.DiscardedUsage,
 		ContextTokens: w.ContextTokens, IsRunning: w.IsRunning, RunID: w.RunID, Err: w.Err.err(),
+		Suspended: w.Suspended,
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 func goldenLines(t testing.TB) [][]byte {
 	t.Helper()
 	var lines [][]byte
-	for _, name := range []string{"whole", "delta"} {
+	for _, name := range []string{"whole", "delta", "suspended"} {
 		raw, err := os.ReadFile("testdata/wire/" + name + ".jsonl")
 		require.NoError(t, err)
 		lines = append(lines, bytes.Split(bytes.TrimSpace(raw), []byte("\n"))...)
@@ -122,6 +122,7 @@ func TestWireSchemaNames(t *testing.T) {
 		"usage": reflect.TypeFor[agentkernel.Usage](), "result": reflect.TypeFor[agentkernel.ToolResult](),
 		"system_block": reflect.TypeFor[agentkernel.SystemBlock](), "tool_spec": reflect.TypeFor[agentkernel.ToolSpec](),
 		"progress": reflect.TypeFor[agentkernel.ProgressPayload](), "summary": reflect.TypeFor[agentkernel.RunSummary](),
+		"suspension": reflect.TypeFor[agentkernel.Suspension](),
 	} {
 		var want []string
 		for field := range of.Fields() {

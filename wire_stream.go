@@ -140,7 +140,7 @@ func (s *wireStream) fold(r *wireRun, ev *Event) {
 		s.state = interruptedState(s.state)
 	case r.parent == "": // otherwise perhaps the child of a run that has not been seen yet
 		s.state = interruptedState(s.state)
-		s.state.RunID, s.state.IsRunning = r.id, true
+		s.state.RunID, s.state.IsRunning, s.state.Suspended = r.id, true, nil
 	}
 	s.state = Reduce(s.state, *ev)
 }

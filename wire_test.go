@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,13 @@ func wireConfig(t *testing.T) agentkernel.Config {
 	ask, err := agentkernel.AgentTool(agentkernel.AgentToolConfig{Name: "ask", Forward: agentkernel.ForwardEvents,
 		Agents: []agentkernel.SubAgent{{Name: "helper", Config: child}}})
 	require.NoError(t, err)
+	reported := make(chan struct{})
+	first := sync.OnceFunc(func() { close(reported) })
+	execute := ask.Execute
+	ask.Execute = func(ctx context.Context, args json.RawMessage) (agentkernel.ToolResult, error) {
+		<-reported // so that the child's events come behind the first report, always
+		return execute(ctx, args)
+	}
 	work := agentkernel.Tool{Name: "work", Label: "Work", ConcurrencySafe: func(json.RawMessage) bool { return true },
 		Execute: func(ctx context.Context, args json.RawMessage) (agentkernel.ToolResult, error) {
 			fail := strings.Contains(string(args), "fail")
@@ -54,6 +62,7 @@ func wireConfig(t *testing.T) agentkernel.Config {
 				time.Sleep(time.Millisecond)
 			}
 			agentkernel.ReportProgress(ctx, agentkernel.ProgressPayload{Kind: agentkernel.ProgressToolDelta, Text: "half"})
+			first()
 			time.Sleep(2500 * time.Microsecond)
 			if fail {
 				return agentkernel.ToolResult{}, errors.New("no luck")

@@ -18,7 +18,7 @@ func callCases() []breachCase {
 			m.Content[0].ToolCall = &c
 		})
 	}
-	return slices.Concat(resultCases(), []breachCase{
+	return slices.Concat(resultCases(), suspendCases(), []breachCase{
 		{"args are no object", "calls", "want one compacted JSON object", setArgs(maxTurnsLog(), `[]`, "", "")},
 		{"args are not compact", "calls", "want one compacted JSON object", setArgs(maxTurnsLog(), `{ }`, "", "")},
 		{"args are missing", "calls", "want one compacted JSON object", setArgs(maxTurnsLog(), ``, "", "")},

@@ -52,6 +52,9 @@ func (r *run) agentEnd(ev *event) error {
 	if err := r.checkSummary(ev); err != nil {
 		return err
 	}
+	if err := r.checkSuspended(ev); err != nil {
+		return err
+	}
 	return r.checkReason(ev)
 }
 

@@ -65,11 +65,12 @@ type run struct {
 	response *message                 // the assistant message that ended in this turn
 	last     *message                 // the last assistant message that ended
 	tools    *toolTurn
-	err      error // that of the Error event
-	aborted  bool  // an assistant message ended as aborted
-	stopped  bool  // a call was not started because the run stopped
-	leftOpen bool  // a call of this run has no result message
-	marked   bool  // a whole message came after the last turn
+	err      error     // that of the Error event
+	aborted  bool      // an assistant message ended as aborted
+	stopped  bool      // a call was not started because the run stopped
+	leftOpen bool      // a call of this run has no result message
+	left     *toolTurn // the last turn that was closed
+	marked   bool      // a whole message came after the last turn
 
 	known   bool // history is all of it
 	history []agentkernel.AgentMessage

@@ -2,6 +2,7 @@ package agenttest
 
 import (
 	"cmp"
+	"encoding/json"
 	"reflect"
 	"slices"
 
@@ -16,6 +17,7 @@ type toolTurn struct {
 	aborted bool
 	execs   map[string]*exec
 	results []string // ids of the calls whose results became messages
+	at      int      // the place in calls behind the last of them
 }
 
 // exec is one call between its ToolExecStart and its result message.
@@ -24,7 +26,10 @@ type exec struct {
 	tool     string
 	label    string
 	progress bool
-	result   *agentkernel.ToolResult // nil until ToolExecEnd
+	gated    bool
+	ask      *agentkernel.ProgressPayload // what its gate asked that had no answer
+	args     json.RawMessage              // on ToolExecEnd
+	result   *agentkernel.ToolResult      // nil until ToolExecEnd
 }
 
 func newToolTurn(answer *message) *toolTurn {
@@ -160,7 +165,15 @@ func (r *run) execUpdate(ev *event) error {
 		if ev.Progress == nil || ev.Args == nil {
 			return breach(ev, "fields", "Progress or Args is nil on an update of kind %q", ev.UpdateKind)
 		}
-	case agentkernel.ToolExecUpdatePreview, agentkernel.ToolExecUpdateGate:
+	case agentkernel.ToolExecUpdatePreview:
+	case agentkernel.ToolExecUpdateGate:
+		if x.gated {
+			return breach(ev, "6", "the gate of call %q answers twice", ev.ToolID)
+		}
+		x.gated = true
+		if ev.Progress != nil && ev.Progress.Kind == agentkernel.ProgressAsk {
+			x.ask = ev.Progress
+		}
 	default:
 		return breach(ev, "fields", "got UpdateKind %q, want one of the documented", ev.UpdateKind)
 	}
@@ -198,7 +211,7 @@ func (r *run) execEnd(ev *event) error {
 	if err := r.checkCause(ev, x); err != nil {
 		return err
 	}
-	x.result = res
+	x.result, x.args = res, ev.Args
 	r.counts.executed++
 	if res.IsError {
 		r.counts.failed++
@@ -221,6 +234,8 @@ func (r *run) checkCause(ev *event, x *exec) error {
 		return breach(ev, "abort", "Cause %q says that call %q of an aborted answer ran", cause, ev.ToolID)
 	case ran && ev.Args == nil:
 		return breach(ev, "10", "Args is nil, want what was executed")
+	case ran && x.ask != nil:
+		return breach(ev, "6", "the gate of call %q had no answer, but its Cause says that it ran: %q", ev.ToolID, cause)
 	case x.progress && cause == agentkernel.ToolNotStarted:
 		return breach(ev, "6", "call %q reported progress, but its Cause is %q", ev.ToolID, cause)
 	}
@@ -239,14 +254,16 @@ func (r *run) resultStart(ev *event) error {
 	}
 	t := r.tools
 	x := t.execs[msg.ToolCallID]
-	next := len(t.results)
 	switch {
 	case slices.Contains(t.results, msg.ToolCallID):
 		return breach(ev, "6", "second result of call %q", msg.ToolCallID)
 	case x == nil:
 		return breach(ev, "6", "result of call %q, which has no tool_exec_end", msg.ToolCallID)
-	case !t.unknown && t.calls[next].ID != msg.ToolCallID:
-		return breach(ev, "6", "result of call %q, want that of %q, in the order of the calls", msg.ToolCallID, t.calls[next].ID)
+	}
+	for ; !t.unknown && t.calls[t.at].ID != msg.ToolCallID; t.at++ {
+		if id := t.calls[t.at].ID; t.at+1 == len(t.calls) || !t.leaves(id) {
+			return breach(ev, "6", "result of call %q, want that of %q, in the order of the calls", msg.ToolCallID, id)
+		}
 	}
 	if !t.unknown && len(t.execs) != len(t.calls) {
 		r.leftOpen = true
@@ -273,6 +290,7 @@ func (r *run) resultEnd(ev *event) error {
 		return breach(ev, "6", "a tool message has the fields of an assistant's")
 	}
 	t.results = append(t.results, msg.ToolCallID)
+	t.at = 1 + slices.IndexFunc(t.calls, func(c agentkernel.ToolCall) bool { return c.ID == msg.ToolCallID })
 	return nil
 }
 
@@ -303,6 +321,7 @@ func (r *run) modelResponse(ev *event) error {
 	if len(t.results) < len(t.calls) {
 		r.leftOpen = true
 	}
+	r.left = t
 	return t.checkResults(ev)
 }
 
@@ -337,6 +356,12 @@ func (t *toolTurn) checkResults(ev *event) error {
 		}
 	}
 	got := ev.ToolResults
+	if len(got) == len(t.results) {
+		ended = ended[:0]
+		for _, id := range t.results {
+			ended = append(ended, *t.execs[id].result)
+		}
+	}
 	if len(got) != len(ended) && len(got) != len(t.results) {
 		return breach(ev, "9", "got %d ToolResults, want %d", len(got), len(ended))
 	}

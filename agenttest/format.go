@@ -244,6 +244,9 @@ func summary(s *agentkernel.RunSummary) string {
 	if s.DiscardedUsage != (agentkernel.Usage{}) {
 		line += " discarded(" + usageText(s.DiscardedUsage) + ")"
 	}
+	if len(s.Suspended) > 0 {
+		line += fmt.Sprintf(" suspended=%d", len(s.Suspended))
+	}
 	return line
 }
 

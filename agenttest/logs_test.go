@@ -409,11 +409,34 @@ func terminatedLog() *log {
 	return l.respond(msg, l.exec(msg.ToolCalls()[0], agentkernel.ToolOK)).over(agentkernel.EndTerminated, nil)
 }
 
-// suspendedLog ends with a call that waits for a person.
+// mayI is what the gate of suspendedLog asks.
+var mayI = &agentkernel.ProgressPayload{Kind: agentkernel.ProgressAsk, Text: "May I?", Data: json.RawMessage(`{"to":"b"}`)}
+
+// suspendedLog ends with a call that waits for a person, and one behind it.
 func suspendedLog() *log {
+	l, msg, done := suspendedHead()
+	calls := msg.ToolCalls()
+	l.respond(msg, done).over(agentkernel.EndSuspended, nil)
+	l.events[len(l.events)-1].Summary.Suspended = []agentkernel.Suspension{
+		{Call: calls[0], Label: "finds", Ask: mayI, Turn: 1}, {Call: calls[2], Turn: 1},
+	}
+	return l
+}
+
+// suspendedHead is suspendedLog until its calls have ended, and the result of the one that ran.
+func suspendedHead() (*log, message, agentkernel.ToolResult) {
 	l := newLog().start().turn().user("hi").ask(1)
-	msg := l.end(1, l.stream(1, delta{0, toolCall, `{}`, "a", "find"}, delta{1, toolCall, `{}`, "b", "find"}), agentkernel.StopReasonToolUse, `{}`, `{}`)
-	return l.respond(msg, l.exec(msg.ToolCalls()[0], agentkernel.ToolOK)).over(agentkernel.EndSuspended, nil)
+	msg := l.end(1, l.stream(1, delta{0, toolCall, `{}`, "a", "find"}, delta{1, toolCall, `{}`, "b", "find"},
+		delta{2, toolCall, `{}`, "c", "find"}), agentkernel.StopReasonToolUse, `{}`, `{}`, `{}`)
+	calls := msg.ToolCalls()
+	l.add(event{Type: agentkernel.EventToolExecStart, ToolID: "a", Tool: "find", ToolLabel: "finds", Args: calls[0].Args})
+	l.add(event{Type: agentkernel.EventToolExecUpdate, ToolID: "a", Tool: "find", ToolLabel: "finds", Args: calls[0].Args,
+		UpdateKind: agentkernel.ToolExecUpdateGate, Progress: mayI})
+	waits := agentkernel.ErrorResult("not run yet")
+	waits.ToolCallID, waits.ToolName, waits.Cause = "a", "find", agentkernel.ToolNotStarted
+	done := l.exec(calls[1], agentkernel.ToolOK)
+	l.add(event{Type: agentkernel.EventToolExecEnd, ToolID: "a", Tool: "find", ToolLabel: "finds", Args: calls[0].Args, Result: &waits, IsError: true})
+	return l, msg, done
 }
 
 // commitLog ends where Commit refused the second result.

@@ -15,6 +15,7 @@ var unseen = []struct{ pattern, reason string }{
 	{`^context: removed context$`, "a baseline may be replaced or not"},
 	{`^tools: (removed|doubled|swapped with the next) tool_exec_update$`, "a call may report as often as it likes, in any order of kinds"},
 	{`: swapped with the next tool_exec_(start|end)$`, "calls interleave as they please"},
+	{`^suspended: swapped with the next tool_exec_update$`, "calls interleave as they please"},
 
 	{`: \w+ model_request\.Request\.`, "what the model is shown is a projection that hooks make"},
 	{`: \w+ context\.Context\.(Messages|Tokens)`, "the new baseline is nowhere else on the stream"},
@@ -29,6 +30,8 @@ var unseen = []struct{ pattern, reason string }{
 	{`: \w+ message_update\.Message\.(Usage|Content\[\]\.(Signature|Extra))`, "usage and opaque data may come at any time"},
 	{`: \w+ message_discard\.Message\.(StopReason|RawStopReason)$`, "a discarded message may say that it failed"},
 	{`^commit: \w+ model_response\.ToolResults\(slice\)$`, "where Commit refused a result, ToolResults may hold it or not"},
+	{`^suspended: \w+ tool_exec_end\.Result\.(Content|JSON|Details|Stack|Usage|Terminate)`, "the result of a call that is left open goes nowhere"},
+	{`^suspended: changed agent_end\.Summary\.Suspended\[\]\.Label$`, "the name of a call without exec events is nowhere else on the stream"},
 	{`: (changed|negative) tool_exec_(update|end)\.Args$`, "a gate or a middleware may rewrite arguments"},
 	{`: zeroed tool_exec_(update|end)\.Args$`, "where nothing was executed there may be no arguments"},
 	{`: \w+ tool_exec_update\.Progress`, "what a tool reports is its own"},

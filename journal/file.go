@@ -236,7 +236,7 @@ func (s *file) append(rec Record) error {
 	if _, err := s.f.WriteAt(line, s.size); err != nil {
 		return errors.Join(err, s.f.Truncate(s.size))
 	}
-	if s.sync && ends(rec.Type) {
+	if s.sync && counts(rec.Type) {
 		if err := s.f.Sync(); err != nil {
 			return errors.Join(err, s.f.Truncate(s.size))
 		}
@@ -246,10 +246,11 @@ func (s *file) append(rec Record) error {
 	return nil
 }
 
-// ends tells whether something ends with an event of that type.
-func ends(of agentkernel.EventType) bool {
+// counts tells whether something ends with an event of that type, or a run begins, which may
+// run calls that were suspended.
+func counts(of agentkernel.EventType) bool {
 	switch of {
-	case agentkernel.EventMessageEnd, agentkernel.EventToolExecEnd, agentkernel.EventAgentEnd, agentkernel.EventContext:
+	case agentkernel.EventAgentStart, agentkernel.EventMessageEnd, agentkernel.EventToolExecEnd, agentkernel.EventAgentEnd, agentkernel.EventContext:
 		return true
 	}
 	return false

@@ -17,8 +17,8 @@ type Config struct {
 	// State is the agent's state at the beginning of the journal, where that is not empty. A
 	// file that holds records knows better.
 	State agentkernel.AgentState
-	// Sync makes a file reach the disk whenever something ended: a message, a call, a run. A
-	// journal without it survives the end of the process, not that of the machine.
+	// Sync makes a file reach the disk whenever something ended, a message, a call, a run, and
+	// when a run begins. A journal without it survives the end of the process, not that of the machine.
 	Sync bool
 }
 
