@@ -88,7 +88,8 @@ type Config struct {
 	// is for a bare loop; an Agent is resumed by its method.
 	Resume *Resumption
 	// Gate decides about each call before it is executed. It may wait for a person's answer;
-	// calls that are running go on meanwhile. An error or a panic denies. Nil allows all.
+	// calls that are running go on meanwhile. It is asked about calls that may run side by side
+	// at the same time, from several goroutines. An error or a panic denies. Nil allows all.
 	// Where the answer will take long, [Suspend] ends the run instead.
 	Gate func(ctx context.Context, req GateRequest) (GateDecision, error)
 	// RepairToolCall is given each call whose arguments are no JSON object or break the
@@ -127,8 +128,9 @@ type Config struct {
 	// [DefaultConvertToLLM]. An error ends the run with kind "hook".
 	ConvertToLLM func(ctx context.Context, history []AgentMessage) ([]Message, error)
 
-	// EventBuffer is how many events wait for a consumer before the loop does. Zero means
-	// 64; 1 means 2, which Error and AgentEnd need. Negative or more than 2^20 is refused.
+	// EventBuffer is how many events wait for a consumer before the loop does: so far may the
+	// run and its hooks be ahead of what a listener has seen. Zero means 64; 1 means 2, which
+	// Error and AgentEnd need. Negative or more than 2^20 is refused.
 	EventBuffer int
 	// StopTimeout is how long model, tools and hooks have, all together, to come back after
 	// the run's context ended. Who does not is left behind: the run goes on without that

@@ -20,10 +20,12 @@ type listener struct {
 // the next event on, and returns its removal.
 //
 // Order: listeners run one after the other in registration order, each event to all of them
-// before the next event, and run after run. Goroutine: the one that drains the run; a slow
-// fn slows the run, and no lock is held, so that fn may call every method of the agent that
-// does not wait. Ownership: the event is fn's to keep, what it refers to is read-only. A
-// panic in fn, or its leaving the goroutine, stays in fn: see Config.OnListenerPanic.
+// before the next event, and run after run. The run may be Config.EventBuffer events ahead, and
+// its hooks with it: what must be done before it goes on is for a hook. Goroutine: the one that
+// drains the run; a slow fn slows the run, and no lock is held, so that fn may call every
+// method of the agent that does not wait. Ownership: the event is fn's to keep, what it refers
+// to is read-only. A panic in fn, or its leaving the goroutine, stays in fn: see
+// Config.OnListenerPanic.
 //
 // When unsubscribe has returned, no new call of fn begins, not even for the event that is
 // being delivered; one that runs elsewhere may still be finishing. It may be called more

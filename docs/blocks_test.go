@@ -45,7 +45,7 @@ var imports = map[string]string{
 	"agentkernel": module, "agenttest": module + "/agenttest", "journal": module + "/journal",
 	"openai": module + "/openai", "sse": module + "/sse",
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "httptest": "net/http/httptest", "json": "encoding/json",
-	"log": "log", "os": "os", "slog": "log/slog", "strings": "strings", "testing": "testing", "time": "time",
+	"log": "log", "os": "os", "slog": "log/slog", "strings": "strings", "sync": "sync", "testing": "testing", "time": "time",
 	"iter": "iter", "require": "github.com/stretchr/testify/require", "synctest": "testing/synctest",
 }
 
