@@ -31,9 +31,9 @@ type Config struct {
 	// Tools are what the model may call. Names are unique.
 	Tools []Tool
 
-	// Steering holds messages for a running run, which takes them at its next chance: after
-	// the calls of a turn, or instead of stopping. FollowUps holds those that it takes only
-	// where it would stop otherwise. An Agent makes its own queues where these are nil.
+	// Steering holds messages for a running run, which takes them at its next chance: behind
+	// its prompts, after the calls of a turn, or instead of stopping. FollowUps holds those that
+	// it takes only where it would stop otherwise. An Agent makes its own queues where these are nil.
 	Steering  *Queue
 	FollowUps *Queue
 	// SteerPolicy is what steering does to the calls of the turn in which it arrives.
