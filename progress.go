@@ -39,6 +39,7 @@ func (k ProgressKind) AddsUp() bool { return k == ProgressToolDelta || k == Prog
 
 // ProgressPayload is one report of a running call.
 type ProgressPayload struct {
+	// Kind is "summary" where it is empty, and "preview" for what a Preview shows.
 	Kind ProgressKind `json:"kind"`
 	// Tool is what the report is about where the call itself runs further tools or agents.
 	Tool string `json:"tool,omitempty"`

@@ -31,6 +31,7 @@ const (
 type StopDecision struct {
 	Action StopAction
 	// Message is what the model is told where the run goes on: a user's, or the harness's own.
+	// Without one StopGoOn ends the run with kind "hook".
 	Message AgentMessage
 	// Reason is the text of the error where the guard escalates.
 	Reason string
