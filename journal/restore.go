@@ -10,7 +10,8 @@ import (
 
 // Restore returns the state with which the journal ends: that which the agent had behind the
 // last event. It reads from the last snapshot on. An agent goes on from it by
-// [agentkernel.Agent.Restore], and [Follow] then writes to the same journal.
+// [agentkernel.Agent.Restore], and [Follow] then writes to the same journal. Where IsRunning
+// holds in it the writer died within a run, which [agentkernel.Agent.Continue] takes up.
 //
 // Where records are missing the state is what is known without them, and the error says
 // which: see [agentkernel.WireError]. What is missing at the end of the journal cannot be told

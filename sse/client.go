@@ -119,6 +119,10 @@ func (e *StatusError) temporary() bool {
 // that a server repeats behind a new connection are left out. An answer that
 // no other attempt can cure is the last thing yielded, with an error; status 204 ends the
 // stream without one. Who leaves the loop may range over Events again and misses nothing.
+//
+// Where the server's process died within a run, nothing more may come of that run, no message
+// is discarded and AgentEnd is missing: the AgentStart of the next run, without a ParentRunID,
+// tells that what was open is void.
 func (c *Client) Events(ctx context.Context) iter.Seq2[agentkernel.Event, error] {
 	return func(yield func(agentkernel.Event, error) bool) {
 		for ctx.Err() == nil {
