@@ -1,9 +1,9 @@
 package agentkernel
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
 )
 
 // Encoder writes the events of one agent, or of one run, in the delta-only form, whose bytes
@@ -34,28 +34,39 @@ type Encoder struct {
 // NewEncoder returns an Encoder for an agent that has the state: what a snapshot shows.
 func NewEncoder(state AgentState) *Encoder { return &Encoder{stream: wireStream{state: state}} }
 
-// Encode returns the event as one JSON object without a line break. An error, which names the
-// event, means that it cannot be written: by encoding/json, or since a message of the harness
-// crashed. The Encoder then goes on behind the event, and a reader needs a snapshot. An event of
-// a newer version is written as it was read. An event of type [EventSnapshot], which
-// [Encoder.Snapshot] writes, and one that lacks what its type must carry are errors that change
-// nothing.
+// Encode returns the event as one JSON object without a line break. An error names the event.
+// One that cannot be written, by encoding/json or since a message of the harness crashed, has its
+// place all the same: the Encoder goes on behind it, and a reader needs a snapshot. An event of
+// which no snapshot could tell, since its messages or results cannot be written, one that lacks
+// what its type must carry or holds what no reader would take, and one of type [EventSnapshot],
+// which [Encoder.Snapshot] writes, are errors that change nothing. An event of a newer version is
+// written as it was read.
 func (e *Encoder) Encode(ev Event) ([]byte, error) {
 	if ev.Type == EventSnapshot {
 		return nil, errSnapshot(&ev)
 	}
 	w := wireOf(&ev)
-	if missing := w.missing(); missing != "" {
+	if missing := cmp.Or(w.missing(), ev.unreadable()); missing != "" {
 		return nil, fmt.Errorf("agentkernel: %s, seq %d: it lacks %s, so that nobody could read it", ev.Type, ev.Seq, missing)
+	}
+	if e.stream.runs[ev.RunID] == nil { // no run begins with what is refused
+		if _, err := w.bytes(); err != nil && !w.canBeTold() {
+			return nil, err
+		}
+		w = wireOf(&ev)
 	}
 	r := e.stream.run(ev.RunID, ev.ParentRunID)
 	r.shorten(w, &ev)
+	data, err := w.bytes()
+	if err != nil && !w.canBeTold() {
+		return nil, err
+	}
 	e.stream.take(r, &ev)
 	r.seq = ev.Seq
 	if ev.Raw != nil {
-		return slices.Clone(ev.Raw), nil
+		return oneLine(ev.Raw), nil
 	}
-	return w.bytes()
+	return data, err
 }
 
 // Follows tells whether ev, as the next event, is one that a reader of all that was written can

@@ -285,6 +285,14 @@ func (w *eventWire) bytes() ([]byte, error) {
 	return data, nil
 }
 
+// canBeTold tells whether a snapshot can be written behind the event w, which cannot.
+func (w *eventWire) canBeTold() bool {
+	w.makeWritable()
+	_, err := marshalPlain(&eventWire{Message: w.Message, Result: w.Result, ToolResults: w.ToolResults,
+		NewMessages: w.NewMessages, Context: w.Context, Err: w.Err})
+	return err == nil
+}
+
 // makeWritable replaces messages of the harness that crash when they are written. It changes
 // no more than w.
 func (w *eventWire) makeWritable() {
@@ -294,6 +302,12 @@ func (w *eventWire) makeWritable() {
 		}
 	}
 	replace(w.NewMessages)
+	if w.Context != nil {
+		replace(w.Context.Messages)
+	}
+	if w.Message != nil {
+		w.Message = messageToWire(writable(w.Message.AgentMessage))
+	}
 	for _, r := range w.Runs {
 		replace(r.Ended)
 	}

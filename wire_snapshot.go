@@ -32,7 +32,7 @@ type runSnapshot struct {
 func (e *Encoder) Snapshot() ([]byte, error) {
 	s := &e.stream
 	w := &eventWire{V: WireVersion, Type: EventSnapshot, RunID: s.last.runID, ParentRunID: s.last.parentID,
-		Seq: s.last.seq, Time: s.last.time, Turn: s.last.turn, State: &s.state}
+		Seq: s.last.seq, Time: canonicalTime(s.last.time), Turn: s.last.turn, State: &s.state}
 	byUse := func(a, b *wireRun) int { return cmp.Or(cmp.Compare(a.used, b.used), strings.Compare(a.id, b.id)) }
 	for _, r := range slices.SortedFunc(maps.Values(s.runs), byUse) {
 		w.Runs = append(w.Runs, r.snapshot(&s.state))
