@@ -66,8 +66,12 @@ type place struct {
 // no more than its line break is kept. In a file without any record only the beginning of a
 // record counts as such a line. Every other line that is no record is a [*CorruptError], and a
 // record of another version of the wire form an [*agentkernel.WireError]: the file is then
-// left as it is. One process at a time may have a journal open.
+// left as it is, and so is what is no regular file. One process at a time may have a journal
+// open.
 func Open(path string, cfg Config) (*Journal, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, irregular(path) // whose opening may wait, or do something
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -79,14 +83,19 @@ func Open(path string, cfg Config) (*Journal, error) {
 	return j, nil
 }
 
+func irregular(path string) error { return fmt.Errorf("journal: %s is no regular file", path) }
+
 func open(f *os.File, cfg Config) (*Journal, error) {
 	s := &file{f: f, sync: cfg.Sync}
 	var err error
 	if s.path, err = filepath.Abs(f.Name()); err != nil {
 		return nil, err
 	}
-	if s.info, err = f.Stat(); err != nil {
+	switch s.info, err = f.Stat(); {
+	case err != nil:
 		return nil, err
+	case !s.info.Mode().IsRegular():
+		return nil, irregular(f.Name())
 	}
 	dec := agentkernel.NewDecoder(cfg.State)
 	whole, err := s.scan(dec)
@@ -160,10 +169,10 @@ func (j *Journal) resume(s *file) {
 	}
 }
 
-// scan reads the file and indexes its records. It reports whether the last one has its line
+// scan reads the file, as long as it is at the beginning, and indexes its records. It reports whether the last one has its line
 // break; size is then where the records end.
 func (s *file) scan(dec *agentkernel.Decoder) (whole bool, err error) {
-	in := bufio.NewReaderSize(s.f, 1<<16)
+	in := bufio.NewReaderSize(io.LimitReader(s.f, s.info.Size()), 1<<16)
 	whole = true
 	var offset int64
 	for line := 1; ; line++ {

@@ -26,7 +26,7 @@ func (j *Journal) begins(ev *agentkernel.Event) *runOrder {
 	own := j.runs[j.enc.State().RunID]
 	child := ev.ParentRunID != "" && (j.runs[ev.ParentRunID] != nil || own != nil && own.parent == "")
 	if !child {
-		clear(j.runs)
+		j.runs = make(map[string]*runOrder)
 	}
 	if len(j.runs) >= maxRuns {
 		j.makeRoom()
@@ -106,8 +106,8 @@ func (j *Journal) interrupts(ev *agentkernel.Event) bool {
 // passed: at the next event that is no update, or once none of them is missing, whichever
 // comes first. Until then readers have none of them.
 //
-// An event that came before, or that cannot be from a run since its numbers make no sense, is an
-// error and changes nothing. That events did not come is an error at the end of their run, which
+// An event that came before, that cannot be from a run since its numbers make no sense, or that
+// the Encoder refuses, is an error and changes nothing. That events did not come is an error at the end of their run, which
 // is written all the same.
 func (j *Journal) Append(ev agentkernel.Event) error {
 	j.writing.Lock()
@@ -127,14 +127,50 @@ func (j *Journal) Append(ev agentkernel.Event) error {
 	if j.interrupts(&ev) && j.events > 0 {
 		j.owed = true
 	}
+	before := j.markOrder(ev.RunID)
 	ordered, missing := j.follow(&ev)
 	if err := j.append(ev, ordered); err != nil {
+		if !j.encoded(&ev) {
+			j.takeBack(&ev, before)
+		}
 		return fail(err)
 	}
 	if missing > 0 {
 		return fail(fmt.Errorf("%w: %d events of the run did not come", agentkernel.WireGap, missing))
 	}
 	return nil
+}
+
+// encoded tells whether enc stands behind ev, written or not.
+func (j *Journal) encoded(ev *agentkernel.Event) bool {
+	runID, seq := j.enc.Last()
+	return runID == ev.RunID && seq == ev.Seq
+}
+
+// orderMark is the order of the runs before an event of one of them.
+type orderMark struct {
+	runs map[string]*runOrder
+	run  *runOrder // nil where the run is not known
+	was  runOrder
+}
+
+func (j *Journal) markOrder(runID string) orderMark {
+	m := orderMark{runs: j.runs, run: j.runs[runID]}
+	if m.run != nil {
+		m.was = *m.run
+	}
+	return m
+}
+
+// takeBack makes the order what it was before ev, which enc has refused. That it came counts.
+func (j *Journal) takeBack(ev *agentkernel.Event, m orderMark) {
+	j.runs = m.runs
+	if m.run == nil {
+		delete(j.runs, ev.RunID)
+		return
+	}
+	m.run.seq, m.run.heard = m.was.seq, m.was.heard
+	j.runs[ev.RunID] = m.run
 }
 
 // append writes ev, or a snapshot behind it where the records do not lead to it.
@@ -150,7 +186,7 @@ func (j *Journal) append(ev agentkernel.Event, ordered bool) error {
 	data, err := j.encode(ev)
 	switch {
 	case err != nil:
-		j.owed = true
+		j.owed = j.owed || j.encoded(&ev)
 		return err
 	case !j.owed && ordered:
 		rec.Data = data
