@@ -308,8 +308,8 @@ type Usage struct {
 	Cost *float64 `json:"cost,omitempty"`
 }
 
-// Add returns the sum of u and v. A cost that is unknown, or no finite number, adds nothing.
-// The result shares no memory with either.
+// Add returns the sum of u and v. A cost that is unknown, or no finite number, adds nothing, and
+// one beyond what a float64 holds is the largest. The result shares no memory with either.
 func (u Usage) Add(v Usage) Usage {
 	sum := Usage{
 		Input:      u.Input + v.Input,
@@ -322,7 +322,7 @@ func (u Usage) Add(v Usage) Usage {
 	cost, known := 0.0, false
 	for _, c := range []*float64{u.Cost, v.Cost} {
 		if c != nil && !math.IsNaN(*c) && !math.IsInf(*c, 0) {
-			cost, known = cost+*c, true
+			cost, known = max(-math.MaxFloat64, min(cost+*c, math.MaxFloat64)), true
 		}
 	}
 	if known {

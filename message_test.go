@@ -2,6 +2,7 @@ package agentkernel_test
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +190,13 @@ func TestDefaultConvertToLLM(t *testing.T) {
 			want = append(want, m.(agentkernel.Message))
 		}
 		require.Equal(t, want, agentkernel.DefaultConvertToLLM(c.in), name)
+	}
+}
+
+// TestUsageAddStaysFinite: sums of any costs can be written as JSON.
+func TestUsageAddStaysFinite(t *testing.T) {
+	for _, cost := range []float64{math.MaxFloat64, -math.MaxFloat64} {
+		u := agentkernel.Usage{Cost: new(cost)}
+		require.Equal(t, cost, *u.Add(u).Cost)
 	}
 }
