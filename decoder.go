@@ -181,8 +181,9 @@ func (r *wireRun) fillResponse(w *eventWire, ev *Event) (WireProblem, error) {
 	if n := len(w.ToolResultIDs); n > len(r.results) {
 		return WireReference, fmt.Errorf("%d calls, of which %d have a result", n, len(r.results))
 	}
+	find := r.finder()
 	for _, id := range w.ToolResultIDs {
-		result, ok := r.result(id)
+		result, ok := find(id)
 		if !ok {
 			return WireReference, fmt.Errorf("call %.60q has no result", id)
 		}
@@ -226,6 +227,8 @@ func (o *openMessage) build(ev *Event) (WireProblem, error) {
 	switch {
 	case !o.is || o.built == nil:
 		return WireReference, errors.New("no message is open")
+	case i > maxBlocks:
+		return WireGarbage, fmt.Errorf("block %d of a message", i)
 	case !known || i < 0 || i > len(o.built.blocks) || i < len(o.built.blocks) && o.built.blocks[i].kind != kind:
 		return WireGarbage, fmt.Errorf("a delta of kind %.40q for block %d", ev.DeltaKind, i)
 	}

@@ -119,9 +119,9 @@ func (r *wireRun) shorten(w *eventWire, ev *Event) {
 
 // knownResults is the ids of results, nil where one of them did not come with its call's end.
 func (r *wireRun) knownResults(results []ToolResult) []string {
-	ids := make([]string, len(results))
+	ids, find := make([]string, len(results)), r.finder()
 	for i := range results {
-		known, ok := r.result(results[i].ToolCallID)
+		known, ok := find(results[i].ToolCallID)
 		if !ok || !reflect.DeepEqual(known, results[i]) {
 			return nil
 		}

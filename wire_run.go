@@ -50,13 +50,27 @@ func (r *wireRun) end(ev *Event) {
 	}
 }
 
-// result finds the result of a call of the last answer.
-func (r *wireRun) result(id string) (ToolResult, bool) {
-	i := slices.IndexFunc(r.results, func(t ToolResult) bool { return t.ToolCallID == id })
-	if i < 0 {
+// manyResults is from how many results on looking for one by one costs more than an index.
+const manyResults = 16
+
+// finder finds the results of calls of the last answer by their ids.
+func (r *wireRun) finder() func(id string) (ToolResult, bool) {
+	find := func(id string) int {
+		return slices.IndexFunc(r.results, func(t ToolResult) bool { return t.ToolCallID == id })
+	}
+	if len(r.results) > manyResults {
+		places := make(map[string]int, len(r.results)) // from 1
+		for i, t := range slices.Backward(r.results) { // so that the first of an id counts
+			places[t.ToolCallID] = i + 1
+		}
+		find = func(id string) int { return places[id] - 1 }
+	}
+	return func(id string) (ToolResult, bool) {
+		if i := find(id); i >= 0 {
+			return r.results[i], true
+		}
 		return ToolResult{}, false
 	}
-	return r.results[i], true
 }
 
 // openMessage is an assistant's message while it streams: what the deltas so far sum up to.
@@ -114,7 +128,7 @@ func (o *openMessage) adopt(m Message, sums []int) {
 // fits tells whether a reader that knows o can build the partial m of an update from its delta.
 func (o *openMessage) fits(ev *Event, m *Message) bool {
 	i := ev.ContentIndex
-	if !o.is || !sameHead(&o.head, m) || !streams(m) || i < 0 || i > len(o.sums) || i >= len(m.Content) {
+	if !o.is || !sameHead(&o.head, m) || !streams(m) || i < 0 || i > min(len(o.sums), maxBlocks) || i >= len(m.Content) {
 		return false
 	}
 	for j, n := range o.sums {
