@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -90,19 +92,36 @@ func newJournal(cfg Config, s store, enc *agentkernel.Encoder) *Journal {
 }
 
 // Follow writes everything that the agent does to the journal, from the next event on, until
-// stop is called. It is called while the agent is idle and has the state with which the
-// journal ends. Begun in the middle of a run, the journal goes on with a snapshot behind the
-// next event.
+// stop is called. Begun in the middle of a run, or while the agent has another history than
+// that with which the journal ends, the journal goes on with a snapshot behind the next event.
 func Follow(agent *agentkernel.Agent, j *Journal) (stop func()) {
 	first := true
 	return agent.Subscribe(func(ev agentkernel.Event) {
-		if first && (ev.RunID != agent.State().RunID || ev.Type != agentkernel.EventAgentStart) {
+		if first && !j.leadsTo(agent.State(), &ev) {
 			j.keep(j.resumeAt(agent.State(), ev))
 		} else {
 			j.Listen(ev)
 		}
 		first = false
 	})
+}
+
+// leadsTo tells whether ev, behind which the agent has the state, begins a run with the history
+// that the journal has.
+func (j *Journal) leadsTo(state agentkernel.AgentState, ev *agentkernel.Event) bool {
+	if ev.RunID != state.RunID || ev.Type != agentkernel.EventAgentStart {
+		return false
+	}
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	return bytes.Equal(historyOf(j.enc.State()), historyOf(state))
+}
+
+// historyOf is what of a state lasts from run to run, as JSON; of what cannot be written nothing.
+func historyOf(s agentkernel.AgentState) []byte {
+	data, _ := json.Marshal(agentkernel.AgentState{Messages: s.Messages, TotalUsage: s.TotalUsage,
+		DiscardedUsage: s.DiscardedUsage, ContextTokens: s.ContextTokens})
+	return data
 }
 
 // resumeAt goes on behind ev with a snapshot.
