@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentkernel-go/agentkernel/internal/nesting"
 	"github.com/agentkernel-go/agentkernel/internal/textbuf"
 )
 
@@ -66,33 +67,10 @@ func parseObject(raw string) (json.RawMessage, error) {
 		}
 		return nil, errors.New("arguments are JSON but no object")
 	}
-	if tooDeep(raw) {
-		return nil, fmt.Errorf("arguments are nested more than %d levels deep", maxArgsDepth)
+	if nesting.TooDeep(raw) {
+		return nil, fmt.Errorf("arguments are nested more than %d levels deep", nesting.Max)
 	}
 	return compactJSON(textbuf.Bytes(raw)), nil
-}
-
-// maxArgsDepth bounds the nesting of arguments, half of what encoding/json reads: a message
-// with such arguments, and what the message stands in, can still be read back.
-const maxArgsDepth = 5000
-
-// tooDeep tells whether valid JSON is nested deeper than maxArgsDepth.
-func tooDeep(text string) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text) && depth <= maxArgsDepth; i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return depth > maxArgsDepth
 }
 
 // sentAgain finds the one object in a text that holds it several times: as whole copies, or

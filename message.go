@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentkernel-go/agentkernel/internal/nesting"
 	"github.com/agentkernel-go/agentkernel/internal/textbuf"
 )
 
@@ -430,7 +431,7 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 		return out
 	}
 	out := buf.Bytes()
-	if tooDeep(textbuf.String(out)) { // it could not be read back within a message
+	if nesting.TooDeep(textbuf.String(out)) { // it could not be read back within a message
 		out, _ = json.Marshal(validText(string(out)))
 		return out
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"sync"
 	"time"
+
+	"github.com/agentkernel-go/agentkernel/internal/nesting"
 )
 
 // registry is the message types of harnesses that the wire form knows.
@@ -103,7 +105,7 @@ func foreignToWire(m AgentMessage) (wireForeign, error) {
 	return askHarness(func() (wireForeign, error) {
 		w := toldBy(m)
 		if w.Custom = &name; name != "" {
-			if raw, err := marshalPlain(m); err == nil && !tooDeep(string(raw)) {
+			if raw, err := marshalPlain(m); err == nil && !nesting.TooDeep(string(raw)) {
 				w.Value = raw
 			}
 		}
@@ -234,7 +236,7 @@ func (w wireMessage) MarshalJSON() ([]byte, error) {
 	}
 	if own.Metadata != nil {
 		data, err := askHarness(func() ([]byte, error) { return marshalPlain(own) })
-		if err == nil && !tooDeep(string(data)) {
+		if err == nil && !nesting.TooDeep(string(data)) {
 			return data, nil
 		}
 		own.Metadata = nil

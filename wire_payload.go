@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/agentkernel-go/agentkernel/internal/nesting"
 )
 
 // wireResult is a ToolResult as JSON.
@@ -55,7 +57,7 @@ func (w wireResult) MarshalJSON() ([]byte, error) {
 		details := w.Details
 		raw, err := askHarness(func() ([]byte, error) { return marshalPlain(details) })
 		w.Details = json.RawMessage(raw)
-		if err != nil || tooDeep(string(raw)) { // the record could not be read back
+		if err != nil || nesting.TooDeep(string(raw)) { // the record could not be read back
 			w.Details = nil
 		}
 	}
@@ -129,7 +131,7 @@ type wireTool struct {
 // MarshalJSON leaves out a schema with which the record could not be written, or not be read.
 func (w wireTool) MarshalJSON() ([]byte, error) {
 	type plainTool wireTool
-	if !json.Valid(w.Schema) || tooDeep(string(w.Schema)) {
+	if !json.Valid(w.Schema) || nesting.TooDeep(string(w.Schema)) {
 		w.Schema = nil
 	}
 	return marshalPlain(plainTool(w))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/internal/nesting"
 )
 
 func (r *run) messageEnd(ev *event) error {
@@ -200,34 +201,11 @@ func objectOf(raw string, cut bool) (object string, blank bool) {
 		if candidate == text[:len(text)/2] && candidate+candidate != text {
 			continue
 		}
-		if compacted := compact(candidate); strings.HasPrefix(compacted, "{") && !tooDeep(compacted) {
+		if compacted := compact(candidate); strings.HasPrefix(compacted, "{") && !nesting.TooDeep(compacted) {
 			return compacted, false
 		}
 	}
 	return "", false
-}
-
-// maxArgsDepth is how deep arguments may be nested, so that the message that holds them can
-// be read back.
-const maxArgsDepth = 5000
-
-// tooDeep tells whether valid JSON is nested deeper than maxArgsDepth.
-func tooDeep(text string) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text) && depth <= maxArgsDepth; i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return depth > maxArgsDepth
 }
 
 // compact returns a JSON text as encoding/json writes it, "" where it is none.
