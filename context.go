@@ -118,7 +118,7 @@ func (r *run) recoverContext(cause *Error) bool {
 	if !ok {
 		return false
 	}
-	r.emitRetry(cause, 0)
+	r.emitRetry(cause, RetryInfo{})
 	r.replaceHistory(info)
 	return true
 }

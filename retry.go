@@ -28,7 +28,7 @@ func (r *run) retry(err *Error) step {
 
 // retryAfter announces the next attempt and waits for its time.
 func (r *run) retryAfter(err *Error, delay time.Duration) step {
-	r.emitRetry(err, delay)
+	r.emitRetry(err, RetryInfo{Delay: delay})
 	if delay <= 0 {
 		return (*run).attempt
 	}
@@ -44,23 +44,22 @@ func (r *run) retryAfter(err *Error, delay time.Duration) step {
 
 // fallBack gives the call to the next model.
 func (r *run) fallBack(err *Error) step {
-	before := r.settings.model
-	r.settings.model, r.call.fallbacks = r.call.fallbacks[0], r.call.fallbacks[1:]
-	r.call.failures = 0
-	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
-		Attempt: r.call.attempt, MaxRetries: max(r.cfg.Retry.MaxRetries, 0), Err: err,
-		Model: r.modelName(before), NextModel: r.modelName(r.settings.model)}})
+	next := r.call.fallbacks[0]
+	r.emitRetry(err, RetryInfo{NextModel: r.modelName(next)})
+	r.settings.model, r.call.fallbacks, r.call.failures = next, r.call.fallbacks[1:], 0
 	return (*run).attempt
 }
 
-func (r *run) emitRetry(err *Error, delay time.Duration) {
+// emitRetry announces the attempt that follows one of the current model, of which info says
+// what is particular.
+func (r *run) emitRetry(err *Error, info RetryInfo) {
 	allowed := r.cfg.Retry.MaxRetries
 	if err == errEmpty {
 		allowed = r.cfg.MaxEmptyRetries
 	}
-	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &RetryInfo{
-		Attempt: r.call.attempt, MaxRetries: max(allowed, 0), Delay: delay, Err: err,
-		Model: r.modelName(r.settings.model)}})
+	info.Attempt, info.MaxRetries, info.Err = r.call.attempt, max(allowed, 0), err
+	info.Model = r.modelName(r.settings.model)
+	r.emit(Event{Type: EventRetry, Attempt: r.call.attempt, Err: err, RetryInfo: &info})
 }
 
 // curable tells whether another endpoint may do better with the same request, where asking
