@@ -1,6 +1,7 @@
 package agentkernel_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -17,65 +18,61 @@ import (
 	"github.com/agentkernel-go/agentkernel/agenttest"
 )
 
+// hostileWorld is an agent with a listener that does something to its own subscription.
+type hostileWorld struct {
+	agent, other *watched
+	sub          *agentkernel.Subscription // of both
+	unfollow     func()                    // ends that of other
+	gate         chan struct{}             // closed at the end
+	heard        int                       // events of agent's first run
+}
+
+// hostileAct is what the listener does at the third event.
+type hostileAct struct {
+	act   func(t *testing.T, w *hostileWorld)
+	heard int // events of the first run that it hears; 0 for all
+}
+
+var hostileActs = map[string]hostileAct{
+	"blocks":            {func(t *testing.T, w *hostileWorld) { <-w.gate }, 3},
+	"panics":            {func(*testing.T, *hostileWorld) { panic("boom") }, 0},
+	"exits":             {func(*testing.T, *hostileWorld) { runtime.Goexit() }, 0},
+	"closes":            {func(t *testing.T, w *hostileWorld) { w.sub.Close() }, 3},
+	"closes and panics": {func(t *testing.T, w *hostileWorld) { w.sub.Close(); panic("boom") }, 3},
+	"closes and exits":  {func(t *testing.T, w *hostileWorld) { w.sub.Close(); runtime.Goexit() }, 3},
+	"closes and blocks": {func(t *testing.T, w *hostileWorld) { w.sub.Close(); <-w.gate }, 3},
+	"closes and drains": {func(t *testing.T, w *hostileWorld) {
+		w.sub.Close()
+		wantErr(t, w.sub.Drain, agentkernel.ErrSubscriptionClosed)
+	}, 3},
+	"drains": {func(t *testing.T, w *hostileWorld) { wantErr(t, w.sub.Drain, agentkernel.ErrInListener) }, 0},
+	"drains while it exits": {func(t *testing.T, w *hostileWorld) {
+		defer wantErr(t, w.sub.Drain, agentkernel.ErrInListener)
+		runtime.Goexit()
+	}, 0},
+	"drains while it panics": {func(t *testing.T, w *hostileWorld) {
+		defer wantErr(t, w.sub.Drain, agentkernel.ErrInListener)
+		panic("boom")
+	}, 0},
+	"unfollows another":     {func(t *testing.T, w *hostileWorld) { w.unfollow() }, 0},
+	"unfollows and exits":   {func(t *testing.T, w *hostileWorld) { w.unfollow(); runtime.Goexit() }, 0},
+	"follows its own agent": {func(t *testing.T, w *hostileWorld) { w.sub.Follow(w.agent.Agent) }, 0},
+	"runs another agent":    {func(t *testing.T, w *hostileWorld) { _, _ = w.other.Run(context.Background(), "from inside") }, 0},
+	"subscribes another": {func(t *testing.T, w *hostileWorld) {
+		w.agent.SubscribeAsync(func(agentkernel.Event) { panic("boom") }, agentkernel.AsyncOptions{})
+	}, 0},
+	"aborts the run":          {func(t *testing.T, w *hostileWorld) { w.agent.Abort(errors.New("enough")) }, 0},
+	"closes from another one": {func(t *testing.T, w *hostileWorld) { var g sync.WaitGroup; g.Go(w.sub.Close); g.Wait() }, 3},
+}
+
 // TestHostileAsyncListener: whatever fn does to its own subscription, the run ends, the others
 // hear all of it, and nothing is left behind when the bubble ends.
 func TestHostileAsyncListener(t *testing.T) {
-	type world struct {
-		agent, other *watched
-		sub          *agentkernel.Subscription
-		unfollow     func()
-		gate         chan struct{}
-	}
-	for name, tc := range map[string]struct {
-		act   func(t *testing.T, w *world)
-		heard int // events of the first run that fn hears; 0 for all
-	}{
-		"blocks":            {func(t *testing.T, w *world) { <-w.gate }, 3},
-		"panics":            {func(*testing.T, *world) { panic("boom") }, 0},
-		"exits":             {func(*testing.T, *world) { runtime.Goexit() }, 0},
-		"closes":            {func(t *testing.T, w *world) { w.sub.Close() }, 3},
-		"closes and panics": {func(t *testing.T, w *world) { w.sub.Close(); panic("boom") }, 3},
-		"closes and exits":  {func(t *testing.T, w *world) { w.sub.Close(); runtime.Goexit() }, 3},
-		"closes and blocks": {func(t *testing.T, w *world) { w.sub.Close(); <-w.gate }, 3},
-		"closes and drains": {func(t *testing.T, w *world) {
-			w.sub.Close()
-			wantErr(t, w.sub.Drain, agentkernel.ErrSubscriptionClosed)
-		}, 3},
-		"drains": {func(t *testing.T, w *world) { wantErr(t, w.sub.Drain, agentkernel.ErrInListener) }, 0},
-		"drains while it exits": {func(t *testing.T, w *world) {
-			defer wantErr(t, w.sub.Drain, agentkernel.ErrInListener)
-			runtime.Goexit()
-		}, 0},
-		"drains while it panics": {func(t *testing.T, w *world) { defer wantErr(t, w.sub.Drain, agentkernel.ErrInListener); panic("boom") }, 0},
-		"unfollows another":      {func(t *testing.T, w *world) { w.unfollow() }, 0},
-		"unfollows and exits":    {func(t *testing.T, w *world) { w.unfollow(); runtime.Goexit() }, 0},
-		"follows its own agent":  {func(t *testing.T, w *world) { w.sub.Follow(w.agent.Agent) }, 0},
-		"runs another agent":     {func(t *testing.T, w *world) { _, _ = w.other.Run(context.Background(), "from inside") }, 0},
-		"subscribes another": {func(t *testing.T, w *world) {
-			w.agent.SubscribeAsync(func(agentkernel.Event) { panic("boom") }, agentkernel.AsyncOptions{})
-		}, 0},
-		"aborts the run":          {func(t *testing.T, w *world) { w.agent.Abort(errors.New("enough")) }, 0},
-		"closes from another one": {func(t *testing.T, w *world) { var g sync.WaitGroup; g.Go(w.sub.Close); g.Wait() }, 3},
-	} {
+	for name, tc := range hostileActs {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				reply := agenttest.Text("hello world").Chunks(3).Delay(time.Millisecond)
-				w := &world{agent: watchQuietly(t, reply, reply), other: watchQuietly(t, reply, reply), gate: make(chan struct{})}
-				id, heard := "", 0
-				w.sub = w.agent.SubscribeAsync(func(ev agentkernel.Event) {
-					switch {
-					case id == "":
-						id = ev.RunID
-						fallthrough
-					case ev.RunID == id:
-						if heard += 1 + ev.Coalesced; heard == 3 {
-							tc.act(t, w)
-						}
-					}
-				}, agentkernel.AsyncOptions{Name: "the hostile one"})
-				w.unfollow = w.sub.Follow(w.other.Agent)
+				w := newHostileWorld(t, tc.act)
 				neighbour := read(t, w.agent.Agent, agentkernel.AsyncOptions{}, nil)
-
 				run, err := w.agent.Prompt(t.Context(), "hi")
 				require.NoError(t, err)
 				_, err = run.Wait(t.Context())
@@ -96,15 +93,29 @@ func TestHostileAsyncListener(t *testing.T) {
 					require.NoError(t, err)
 				}
 				synctest.Wait()
-				if tc.heard == 0 {
-					tc.heard = len(w.agent.events())
-				}
-				require.Equal(t, tc.heard, heard)
+				require.Equal(t, cmp.Or(tc.heard, len(w.agent.events())), w.heard)
 				w.sub.Close()
 				close(w.gate)
 			})
 		})
 	}
+}
+
+func newHostileWorld(t *testing.T, act func(*testing.T, *hostileWorld)) *hostileWorld {
+	reply := agenttest.Text("hello world").Chunks(3).Delay(time.Millisecond)
+	w := &hostileWorld{agent: watchQuietly(t, reply, reply), other: watchQuietly(t, reply, reply), gate: make(chan struct{})}
+	id := ""
+	w.sub = w.agent.SubscribeAsync(func(ev agentkernel.Event) {
+		id = cmp.Or(id, ev.RunID)
+		if ev.RunID != id {
+			return
+		}
+		if w.heard += 1 + ev.Coalesced; w.heard == 3 {
+			act(t, w)
+		}
+	}, agentkernel.AsyncOptions{Name: "the hostile one"})
+	w.unfollow = w.sub.Follow(w.other.Agent)
+	return w
 }
 
 func wantErr(t *testing.T, drain func(context.Context) error, want error) {
