@@ -23,80 +23,94 @@ import (
 // Check runs the example of the package under test: offline, where it must print what the
 // pattern file expected.txt beside it says, and against endpoints of its own.
 func Check(t *testing.T, name string, example demo.Example) {
-	run := func(ctx context.Context, env map[string]string, color bool, args ...string) Outcome {
+	p := program{name, func(ctx context.Context, env map[string]string, color bool, args ...string) Outcome {
 		return Run(ctx, func(ctx context.Context, env demo.Env) int { return demo.Run(ctx, name, example, env) }, env, color, args...)
+	}}
+	for name, check := range map[string]func(*testing.T){
+		"offline":             p.offline,
+		"prompt":              p.prompts,
+		"interrupt":           p.interrupt,
+		"bad flag":            p.badFlag,
+		"endpoint is not one": p.noEndpoint,
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, check) })
 	}
-	inBubble := func(name string, f func(t *testing.T)) {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+	// Without a bubble, since sockets never make one idle.
+	t.Run("endpoint", p.endpoint)
+	t.Run("endpoint refuses", p.refusal)
+}
+
+// program is an example under test.
+type program struct {
+	name string
+	run  func(ctx context.Context, env map[string]string, color bool, args ...string) Outcome
+}
+
+func (p program) offline(t *testing.T) {
+	got := p.run(t.Context(), nil, false)
+	got.Want(t, 0, "")
+	MatchFile(t, "expected.txt", got.Stdout)
+	Contains(t, p.run(t.Context(), nil, true).Stdout, "\x1b[2mTwo \x1b[0m", "\x1b[34m< 298 days\x1b[0m")
+}
+
+func (p program) prompts(t *testing.T) {
+	for prompt, want := range map[string][]string{
+		"From 2024-02-01 to 2024-03-01?": {"It is 29 days from", "From 2024-02-01 to 2024-03-01?"},
+		"From 2024-02-31 to 2024-03-01?": {"< from: ", "The tool says no: from: "},
+		"hello":                          {"I am a script", "stop: 1 turn, 0 tool calls"},
+	} {
+		got := p.run(t.Context(), nil, false, "-prompt", prompt)
+		got.Want(t, 0, "")
+		Contains(t, got.Stdout, want...)
 	}
-	inBubble("offline", func(t *testing.T) {
-		got := run(t.Context(), nil, false)
-		got.Want(t, 0, "")
-		MatchFile(t, "expected.txt", got.Stdout)
-	})
-	inBubble("prompt", func(t *testing.T) {
-		got := run(t.Context(), nil, false, "-prompt", "From 2024-02-01 to 2024-03-01?")
-		got.Want(t, 0, "")
-		Contains(t, got.Stdout, "It is 29 days from", "From 2024-02-01 to 2024-03-01?")
-	})
-	inBubble("prompt without dates", func(t *testing.T) {
-		got := run(t.Context(), nil, false, "-prompt", "hello")
-		got.Want(t, 0, "")
-		Contains(t, got.Stdout, "I am a script", "stop: 1 turn, 0 tool calls")
-	})
-	inBubble("tool that fails", func(t *testing.T) {
-		got := run(t.Context(), nil, false, "-prompt", "From 2024-02-31 to 2024-03-01?")
-		got.Want(t, 0, "")
-		Contains(t, got.Stdout, "< from: ", "The tool says no: from: ")
-	})
-	inBubble("color", func(t *testing.T) {
-		got := run(t.Context(), nil, true)
-		Contains(t, got.Stdout, "\x1b[2mTwo \x1b[0m", "\x1b[34m< 298 days\x1b[0m")
-	})
-	inBubble("interrupt", func(t *testing.T) {
-		ctx, interrupt := context.WithCancel(t.Context())
-		time.AfterFunc(50*time.Millisecond, interrupt)
-		got := run(ctx, nil, false)
-		got.Want(t, 130, name+": interrupted\n")
-		Contains(t, got.Stdout, "\naborted: 1 turn, 0 tool calls")
-	})
-	t.Run("bad flag", func(t *testing.T) {
-		if got := run(t.Context(), nil, false, "-nope"); got.Code != 2 {
-			t.Errorf("got code %d, want 2", got.Code)
+}
+
+func (p program) interrupt(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, interrupt)
+	got := p.run(ctx, nil, false)
+	got.Want(t, 130, p.name+": interrupted\n")
+	Contains(t, got.Stdout, "\naborted: 1 turn, 0 tool calls")
+}
+
+func (p program) badFlag(t *testing.T) {
+	for _, arg := range []string{"-nope", "what?"} {
+		if got := p.run(t.Context(), nil, false, arg); got.Code != 2 {
+			t.Errorf("%s: got code %d, want 2", arg, got.Code)
 		}
-		if got := run(t.Context(), nil, false, "what?"); got.Code != 2 {
-			t.Errorf("got code %d, want 2", got.Code)
-		}
+	}
+}
+
+func (p program) noEndpoint(t *testing.T) {
+	got := p.run(t.Context(), map[string]string{"OPENAI_BASE_URL": "::"}, false)
+	if got.Code != 1 || strings.Count(got.Stderr, "\n") != 1 {
+		t.Errorf("got %+v, want code 1 and one line", got)
+	}
+}
+
+func (p program) endpoint(t *testing.T) {
+	requests := 0
+	env := Serve(t, func(w http.ResponseWriter, req *http.Request) {
+		requests++
+		answer(t, w, req, requests)
 	})
-	t.Run("endpoint", func(t *testing.T) {
-		requests := 0
-		env := Serve(t, func(w http.ResponseWriter, req *http.Request) {
-			requests++
-			answer(t, w, req, requests)
-		})
-		got := run(t.Context(), env, false)
-		got.Want(t, 0, "")
-		Contains(t, got.Stdout, "\nI count.\n",
-			"> days_between {\"from\":\"2026-01-01\",\"to\":\"2026-01-31\"}\n< 30 days\nThirty days.\n\n",
-			"stop: 2 turns, 1 tool call, 32 tokens, ")
+	got := p.run(t.Context(), env, false)
+	got.Want(t, 0, "")
+	Contains(t, got.Stdout, "\nI count.\n",
+		"> days_between {\"from\":\"2026-01-01\",\"to\":\"2026-01-31\"}\n< 30 days\nThirty days.\n\n",
+		"stop: 2 turns, 1 tool call, 32 tokens, ")
+}
+
+func (p program) refusal(t *testing.T) {
+	env := Serve(t, func(w http.ResponseWriter, req *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, "{\"error\":{\"message\":\"Incorrect API key:\n %s\",\"type\":\"invalid_request_error\"}}", Key)
 	})
-	t.Run("endpoint refuses", func(t *testing.T) {
-		env := Serve(t, func(w http.ResponseWriter, req *http.Request) {
-			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprintf(w, "{\"error\":{\"message\":\"Incorrect API key:\\n %s\",\"type\":\"invalid_request_error\"}}", Key)
-		})
-		got := run(t.Context(), env, false)
-		if got.Code != 1 || strings.Contains(got.Stdout+got.Stderr, Key) || strings.Count(got.Stderr, "\n") != 1 {
-			t.Errorf("got %+v, want code 1 and one line without the key", got)
-		}
-		Contains(t, got.Stderr, name+": ", "auth", "401")
-	})
-	t.Run("endpoint is not one", func(t *testing.T) {
-		got := run(t.Context(), map[string]string{"OPENAI_BASE_URL": "::"}, false)
-		if got.Code != 1 || strings.Count(got.Stderr, "\n") != 1 {
-			t.Errorf("got %+v, want code 1 and one line", got)
-		}
-	})
+	got := p.run(t.Context(), env, false)
+	if got.Code != 1 || strings.Contains(got.Stdout+got.Stderr, Key) || strings.Count(got.Stderr, "\n") != 1 {
+		t.Errorf("got %+v, want code 1 and one line without the key", got)
+	}
+	Contains(t, got.Stderr, p.name+": ", "auth", "401")
 }
 
 // Key is that of Serve, and no key of anybody.
