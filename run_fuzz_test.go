@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,43 +16,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/agenttest"
 )
 
 // TestRuns is the property test of a whole agent: random models, tools, hooks, listeners and
 // aborts, each run in a bubble of its own, under the checker.
-//
-// AGENTKERNEL_FUZZ_RUNS is how many runs (500), AGENTKERNEL_FUZZ_SEED repeats one of them.
+// See [property] for how many they are and how to repeat one.
 func TestRuns(t *testing.T) {
-	if s := os.Getenv("AGENTKERNEL_FUZZ_SEED"); s != "" {
-		seed, err := strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
+	property(t, 500, func(t *testing.T, seed uint64) int {
 		randomWorld(t, nil, seed)
-		return
-	}
-	runs := 500
-	if s := os.Getenv("AGENTKERNEL_FUZZ_RUNS"); s != "" {
-		var err error
-		runs, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
-	first := rand.Uint64()
-	var next atomic.Int64
-	for shard := range runtime.GOMAXPROCS(0) {
-		t.Run(strconv.Itoa(shard), func(t *testing.T) {
-			t.Parallel()
-			for !t.Failed() {
-				n := next.Add(1)
-				if n > int64(runs) {
-					return
-				}
-				randomWorld(t, nil, first+uint64(n))
-			}
-		})
-	}
+		return 1
+	})
 }
 
 // FuzzRun is TestRuns with the fuzzer's bytes as the dice.
@@ -89,15 +62,10 @@ func pick[T any](d *dice, of ...T) T { return of[d.n(len(of))] }
 
 // randomWorld plays one agent through a few runs.
 func randomWorld(t *testing.T, data []byte, seed uint64) {
-	defer func() {
-		if p := recover(); p != nil {
-			panic(fmt.Sprintf("AGENTKERNEL_FUZZ_SEED=%d: %v", seed, p))
-		}
-	}()
 	w := &world{dice: &dice{data: data, rng: rand.New(rand.NewPCG(seed, 1))}}
 	synctest.Test(t, w.play)
 	if t.Failed() || w.problems != nil {
-		t.Fatalf("AGENTKERNEL_FUZZ_SEED=%d data=%q\n%s\n%s", seed, data, strings.Join(w.problems, "\n"), agenttest.Format(w.log))
+		t.Fatalf(seeded+" data=%q\n%s\n%s", seed, data, strings.Join(w.problems, "\n"), agenttest.Format(w.log))
 	}
 }
 

@@ -6,16 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/agenttest"
@@ -24,25 +20,12 @@ import (
 // TestToolBatches is the property test of batches of calls: tools of every temper, gates,
 // middleware, sub-agents, steering and aborts at random moments, slow consumers, each run in
 // a bubble of its own, under the checker.
-//
-// AGENTKERNEL_TOOL_RUNS is how many runs (400), AGENTKERNEL_TOOL_SEED repeats one of them.
+// See [property] for how many they are and how to repeat one.
 func TestToolBatches(t *testing.T) {
-	if s := os.Getenv("AGENTKERNEL_TOOL_SEED"); s != "" {
-		seed, err := strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
+	property(t, 400, func(t *testing.T, seed uint64) int {
 		toolBatch(t, nil, seed)
-		return
-	}
-	runs := 400
-	if s := os.Getenv("AGENTKERNEL_TOOL_RUNS"); s != "" {
-		var err error
-		runs, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
-	first := rand.Uint64()
-	for i := range runs {
-		toolBatch(t, nil, first+uint64(i))
-	}
+		return 1
+	})
 }
 
 // FuzzTools is TestToolBatches with the fuzzer's bytes as the dice.
@@ -60,7 +43,7 @@ func toolBatch(t *testing.T, data []byte, seed uint64) {
 		time.Sleep(24 * time.Hour) // until all that was left behind has come back
 	})
 	if problem != nil {
-		t.Fatalf("AGENTKERNEL_TOOL_SEED=%d data=%q\n%v\n%s", seed, data, problem, agenttest.Format(log))
+		t.Fatalf(seeded+" data=%q\n%v\n%s", seed, data, problem, agenttest.Format(log))
 	}
 }
 

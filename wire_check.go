@@ -3,6 +3,7 @@ package agentkernel
 import (
 	"encoding/json"
 
+	"github.com/agentkernel-go/agentkernel/internal/nesting"
 	"github.com/agentkernel-go/agentkernel/internal/textbuf"
 )
 
@@ -101,4 +102,4 @@ func unreadableBlocks(blocks []ContentBlock) string {
 	return ""
 }
 
-func deep(raw json.RawMessage) bool { return tooDeep(textbuf.String(raw)) }
+func deep(raw json.RawMessage) bool { return nesting.TooDeep(textbuf.String(raw)) }

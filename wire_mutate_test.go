@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,14 +49,9 @@ func spoil(t testing.TB, rng *rand.Rand, lines [][]byte, at int) []byte {
 // where it is whole, and a snapshot of what the reader made of it is one that others can read,
 // who then have the same state.
 func TestWireSpoiledStreams(t *testing.T) {
-	seed := rand.Uint64()
-	if given, err := strconv.ParseUint(os.Getenv("AGENTKERNEL_FUZZ_SEED"), 10, 64); err == nil {
-		seed = given
-	}
-	t.Logf("AGENTKERNEL_FUZZ_SEED=%d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
 	lines := encoded(t, wireRun(t))
-	for range 100 {
+	property(t, 100, func(t *testing.T, seed uint64) int {
+		rng := rand.New(rand.NewPCG(seed, 1))
 		dec := &agentkernel.Decoder{AllowCoalesced: rng.IntN(4) == 0}
 		for at := 0; at < len(lines); at++ {
 			line := lines[at]
@@ -76,10 +69,11 @@ func TestWireSpoiledStreams(t *testing.T) {
 			require.NoError(t, err)
 			late := new(agentkernel.Decoder)
 			_, err = late.Decode(snapshot)
-			require.NoError(t, err, "behind %s:\n%s", line, snapshot)
+			require.NoError(t, err, seeded+": behind %s:\n%s", seed, line, snapshot)
 			requireSameState(t, dec.State(), late.State())
 		}
 		_, _ = dec.Decode(lines[len(lines)-1])
-		require.False(t, dec.State().IsRunning && dec.State().RunID == instance(t, lines[0])["run_id"])
-	}
+		require.False(t, dec.State().IsRunning && dec.State().RunID == instance(t, lines[0])["run_id"], seeded, seed)
+		return 1
+	})
 }

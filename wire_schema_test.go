@@ -55,21 +55,21 @@ func TestWireSchema(t *testing.T) {
 	for _, line := range goldenLines(t) {
 		require.NoError(t, schema.Validate(instance(t, line)), "%s", line)
 	}
-	for range 10 {
-		seed := rand.Uint64()
+	property(t, 10, func(t *testing.T, seed uint64) int {
 		w := &world{dice: &dice{rng: rand.New(rand.NewPCG(seed, 1))}}
 		synctest.Test(t, w.play)
 		enc := new(agentkernel.Encoder)
 		for _, ev := range w.log {
-			require.NoError(t, schema.Validate(instance(t, []byte(onWire(t, ev)))), "AGENTKERNEL_FUZZ_SEED=%d", seed)
+			require.NoError(t, schema.Validate(instance(t, []byte(onWire(t, ev)))), seeded, seed)
 			line, err := enc.Encode(ev)
 			require.NoError(t, err)
-			require.NoError(t, schema.Validate(instance(t, line)), "AGENTKERNEL_FUZZ_SEED=%d: %s", seed, line)
+			require.NoError(t, schema.Validate(instance(t, line)), seeded+": %s", seed, line)
 		}
 		snapshot, err := enc.Snapshot()
 		require.NoError(t, err)
-		require.NoError(t, schema.Validate(instance(t, snapshot)), "%s", snapshot)
-	}
+		require.NoError(t, schema.Validate(instance(t, snapshot)), seeded+": %s", seed, snapshot)
+		return 1
+	})
 }
 
 // TestWireSchemaRefuses what no reader could use, and a name that is misspelt.

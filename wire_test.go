@@ -242,8 +242,7 @@ func TestWireSnapshot(t *testing.T) {
 
 // TestWireRandomRuns sends the runs of random agents over the wire, both ways.
 func TestWireRandomRuns(t *testing.T) {
-	for range 40 {
-		seed := rand.Uint64()
+	property(t, 40, func(t *testing.T, seed uint64) int {
 		w := &world{dice: &dice{rng: rand.New(rand.NewPCG(seed, 1))}}
 		synctest.Test(t, w.play)
 		enc, dec := new(agentkernel.Encoder), new(agentkernel.Decoder)
@@ -253,16 +252,17 @@ func TestWireRandomRuns(t *testing.T) {
 			line, err := enc.Encode(ev)
 			require.NoError(t, err)
 			back, err := dec.Decode(line)
-			require.NoError(t, err, "AGENTKERNEL_FUZZ_SEED=%d: %s", seed, line)
-			require.Equal(t, onDelta(t, ev), onWire(t, back), "AGENTKERNEL_FUZZ_SEED=%d", seed)
+			require.NoError(t, err, seeded+": %s", seed, line)
+			require.Equal(t, onDelta(t, ev), onWire(t, back), seeded, seed)
 			if ev.Type == agentkernel.EventMessageUpdate {
-				require.NotContains(t, string(line), `"message":`, "AGENTKERNEL_FUZZ_SEED=%d", seed)
+				require.NotContains(t, string(line), `"message":`, seeded, seed)
 			}
 			checker.Listen(back)
 		}
-		require.NoError(t, checker.Finish(), "AGENTKERNEL_FUZZ_SEED=%d", seed)
+		require.NoError(t, checker.Finish(), seeded, seed)
 		requireSameState(t, w.replayed, dec.State())
-	}
+		return 1
+	})
 }
 
 // TestWireLinear: the bytes of a run of 100 turns are linear in its text.
