@@ -15,11 +15,13 @@ import (
 // should be. A record that cannot be read, or that came before, changes nothing; nor does what
 // comes of one of the last runs that ended. The seq behind a gap is believed once the next
 // record follows on it. Where that follows on the record before the gap instead, only the seq
-// was wrong: the one error was for that, and the run goes on. Otherwise, after a gap the run's records are skipped, each with an error of problem WireSkipped, until one comes
-// that builds on nothing before it: a snapshot, the end of a message, an update that carries
-// the whole message. Context, Error and AgentEnd come through in any case. Of a gap, and of an
-// AgentEnd that refers to messages that did not come, the event is returned beside the error
-// where it can be used.
+// was wrong: the one error was for that, and the run goes on.
+//
+// Otherwise, after a gap the run's records are skipped, each with an error of problem
+// WireSkipped, until one comes that builds on nothing before it: a snapshot, the end of a
+// message, an update that carries the whole message. Context, Error and AgentEnd come through
+// in any case. Of a gap, and of an AgentEnd that refers to messages that did not come, the
+// event is returned beside the error where it can be used.
 //
 // What it cannot prove: that nothing is missing at the end of a run. A run that starts while
 // another one of the agent has not ended means that the other died, or that its last records

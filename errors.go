@@ -175,7 +175,8 @@ func stopError(ctx context.Context) *Error {
 
 // asError gives an error that user code returned its kind. The context is asked first: what
 // a client reports after its context ended is an echo of that. An *Error is believed, unless
-// its kind is not a model's to give; typed network errors are retryable; anything else is fallback, which is not.
+// its kind is not a model's to give; typed network errors are retryable; anything else is
+// fallback, which is not.
 func asError(ctx context.Context, op string, err error, fallback Kind) *Error {
 	if ctx.Err() != nil {
 		return stopError(ctx)

@@ -122,7 +122,8 @@ func (a *Agent) steerActive(own []AgentMessage) (ending <-chan struct{}, steered
 	return nil, true
 }
 
-// closeRun makes the run take no more steering, unless some waits and it is not forced. It reports whether it did.
+// closeRun makes the run take no more steering, unless some waits and it is not forced. It
+// reports whether it did.
 func (a *Agent) closeRun(run *Run, force bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -34,8 +34,9 @@ func (b *Breach) Error() string {
 func CheckEvents(events []agentkernel.Event) error { return checkAll(NewChecker(), events) }
 
 // CheckRun is [CheckEvents] for a log whose first run began with history, which may be
-// empty and must be sound (see [agentkernel.ValidateHistory]). It proves too that call ids are unique against the history, and that calls which
-// the history left open are answered, in their order, before anything else is said.
+// empty and must be sound (see [agentkernel.ValidateHistory]). It proves too that call ids are
+// unique against the history, and that calls which the history left open are answered, in their
+// order, before anything else is said.
 func CheckRun(history []agentkernel.AgentMessage, events []agentkernel.Event) error {
 	c := NewChecker()
 	c.StartFrom(history)

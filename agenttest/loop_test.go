@@ -138,7 +138,8 @@ func TestCheckNoticesWhatTheKernelWouldForget(t *testing.T) {
 }
 
 // mayBeMissing tells whether a log stays valid without event i: a request that nobody
-// answered, the announcement of an attempt that an abort forestalled, or an update that showed nothing that another event does not show.
+// answered, the announcement of an attempt that an abort forestalled, or an update that showed
+// nothing that another event does not show.
 func mayBeMissing(events []agentkernel.Event, i int) bool {
 	switch events[i].Type {
 	case agentkernel.EventModelRequest, agentkernel.EventRetry:

@@ -36,10 +36,10 @@ type task struct {
 // server on a transport of the SDK, or several.
 //
 // One conversation is shared by all clients; their calls run one after the other, each as a run
-// of the agent, and while the program itself has a run going a call is answered as an error. A client that cancels its call aborts
-// the run. The result is the answer; a run that failed is an error result that says why. A
-// client that asks for progress is told of turns, tools and text as they come; one that does
-// not read is no concern of the run's.
+// of the agent, and while the program itself has a run going a call is answered as an error. A
+// client that cancels its call aborts the run. The result is the answer; a run that failed is
+// an error result that says why. A client that asks for progress is told of turns, tools and
+// text as they come; one that does not read is no concern of the run's.
 func Serve(agent *agentkernel.Agent, cfg ServeConfig) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: cmp.Or(cfg.Name, "agent"), Version: cmp.Or(cfg.Version, "0")}, cfg.Server)
 	h := &handler{agent: agent, rate: cmp.Or(cfg.MaxRate, defaultRate), turn: make(chan struct{}, 1)}

@@ -32,8 +32,9 @@ type Config struct {
 	// definitions, arguments and results, as attributes of the spans, and the texts of errors.
 	// It may hold personal data, and each chat carries the conversation so far.
 	CaptureContent bool
-	// MaxContentBytes bounds each attribute, and each text of an error, that CaptureContent makes: of messages the newest
-	// that fit are kept, of other texts the beginning. Zero means 65536; negative means no bound.
+	// MaxContentBytes bounds each attribute, and each text of an error, that CaptureContent
+	// makes: of messages the newest that fit are kept, of other texts the beginning. Zero means
+	// 65536; negative means no bound.
 	MaxContentBytes int
 }
 

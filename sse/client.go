@@ -38,7 +38,8 @@ type ClientConfig struct {
 	// server asks for (1 s where it does not) and doubles. Zero means 30 s; negative means no
 	// bound.
 	MaxWait time.Duration
-	// MaxEventBytes bounds one record, comments not counted. Zero means 64 MiB; negative means no bound.
+	// MaxEventBytes bounds one record, comments not counted. Zero means 64 MiB; negative means no
+	// bound.
 	MaxEventBytes int
 	// OnDisconnect is told why a connection ended and how long the Client waits before the
 	// next one, on the goroutine that ranges over Events. It may be nil.

@@ -3,10 +3,10 @@
 // events".
 //
 // Each event is one record of the delta-only wire form (docs/event.schema.json) as data, with
-// the run's id, escaped as in a path, and the record's seq, "run:seq", as id. A client that lost its connection sends
-// the last id that it saw in the header Last-Event-ID, as browsers do by themselves, and gets
-// what follows. A client that is new, or that asks for a place which the journal does not keep
-// any more, begins with a snapshot.
+// the run's id, escaped as in a path, and the record's seq, "run:seq", as id. A client that
+// lost its connection sends the last id that it saw in the header Last-Event-ID, as browsers do
+// by themselves, and gets what follows. A client that is new, or that asks for a place which
+// the journal does not keep any more, begins with a snapshot.
 //
 //	j := journal.NewRing(journal.Config{})
 //	defer journal.Follow(agent, j)()
