@@ -377,4 +377,6 @@ func (s *file) start() uint64 {
 	return s.last
 }
 
+func (s *file) oldest() uint64 { return 0 }
+
 func (s *file) close() error { return s.f.Close() }

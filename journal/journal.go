@@ -70,7 +70,8 @@ type store interface {
 	append(Record) error
 	since(at uint64, limit int) ([]Record, error)
 	find(runID string, seq uint64) (uint64, bool)
-	start() uint64
+	start() uint64  // the place before the last snapshot
+	oldest() uint64 // the first place from which records are kept
 	close() error
 }
 
@@ -290,6 +291,12 @@ func (r *ring) start() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
+}
+
+func (r *ring) oldest() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first
 }
 
 func (r *ring) close() error {

@@ -84,7 +84,7 @@ func records(j *Journal, at uint64) iter.Seq2[Record, error] {
 		for {
 			batch, err := j.Since(at, 256)
 			if errors.Is(err, ErrGone) {
-				at = j.oldest()
+				at = j.store.oldest()
 				batch, err = j.Since(at, 256)
 			}
 			if err != nil {
@@ -102,15 +102,4 @@ func records(j *Journal, at uint64) iter.Seq2[Record, error] {
 			}
 		}
 	}
-}
-
-// oldest is the first place from which records are kept.
-func (j *Journal) oldest() uint64 {
-	r, ok := j.store.(*ring)
-	if !ok {
-		return 0
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.first
 }
