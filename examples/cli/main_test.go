@@ -10,10 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/agentkernel-go/agentkernel/examples/internal/demotest"
@@ -24,22 +22,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func inBubble(t *testing.T, name string, f func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
-}
-
 var (
 	runID = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 	steps = regexp.MustCompile(`(?m)^Step (\d+) · `)
 )
 
 func TestOffline(t *testing.T) {
-	inBubble(t, "default", func(t *testing.T) {
+	demotest.InBubble(t, "default", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false)
 		got.Want(t, 0, "")
 		demotest.MatchFile(t, "expected.txt", got.Stdout)
 	})
-	inBubble(t, "calls that fail", func(t *testing.T) {
+	demotest.InBubble(t, "calls that fail", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false, "-prompt", "Work out 1 / 0, 2 + and (1 + 2) ^ 3.")
 		got.Want(t, 0, "")
 		demotest.Contains(t, got.Stdout, `
@@ -52,12 +46,12 @@ Step 5 · model → answers
 
 Totals  2 turns, 6 messages, 5 steps, `)
 	})
-	inBubble(t, "no expression", func(t *testing.T) {
+	demotest.InBubble(t, "no expression", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false, "-prompt", "")
 		got.Want(t, 0, "")
 		demotest.Contains(t, got.Stdout, "Step 1 · model → answers\nI am a script", "Totals  1 turn, 2 messages, 1 step, ")
 	})
-	inBubble(t, "prompt that a terminal would obey", func(t *testing.T) {
+	demotest.InBubble(t, "prompt that a terminal would obey", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false, "-prompt", "\x1b[2J1\x1b[1m+\x1b]0;x\a1")
 		got.Want(t, 0, "")
 		assert.NotContains(t, got.Stdout, "\x1b")
@@ -68,7 +62,7 @@ Totals  2 turns, 6 messages, 5 steps, `)
 // TestInterrupt interrupts the offline run at every moment of its 165 ms.
 func TestInterrupt(t *testing.T) {
 	for at := range 170 {
-		inBubble(t, fmt.Sprint(at), func(t *testing.T) {
+		demotest.InBubble(t, fmt.Sprint(at), func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			time.AfterFunc(time.Duration(at)*time.Millisecond+time.Microsecond, interrupt)
 			got := demotest.Run(ctx, run, nil, false)
@@ -88,27 +82,15 @@ func TestInterrupt(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	corrupt := filepath.Join(t.TempDir(), "corrupt.jsonl")
 	require.NoError(t, os.WriteFile(corrupt, []byte("no journal\nat all\n"), 0o600))
-	for name, tt := range map[string]struct {
-		args []string
-		base string
-		code int
-		want string
-	}{
-		"flag":                {[]string{"-nope"}, "", 2, "-nope"},
-		"argument":            {[]string{"6*7"}, "", 2, "6*7"},
-		"retries":             {[]string{"-retries", "many"}, "", 2, "many"},
-		"help":                {[]string{"-h"}, "", 0, "-prompt"},
-		"endpoint":            {nil, "::", 1, "cli: openai config: invalid_request"},
-		"journal nowhere":     {[]string{"-journal", filepath.Join(corrupt, "j.jsonl")}, "", 1, "cli: journal: "},
-		"journal that is not": {[]string{"-journal", corrupt}, "", 1, "cli: journal: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := demotest.Run(t.Context(), run, map[string]string{"OPENAI_BASE_URL": tt.base}, false, tt.args...)
-			assert.Equal(t, tt.code, got.Code)
-			assert.Contains(t, got.Stderr, tt.want)
-			assert.Empty(t, got.Stdout)
-		})
-	}
+	demotest.Refuses(t, run, map[string]demotest.Bad{
+		"flag":                {Args: []string{"-nope"}, Code: 2, Want: "-nope"},
+		"argument":            {Args: []string{"6*7"}, Code: 2, Want: "6*7"},
+		"retries":             {Args: []string{"-retries", "many"}, Code: 2, Want: "many"},
+		"help":                {Args: []string{"-h"}, Want: "-prompt"},
+		"endpoint":            {Base: "::", Code: 1, Want: "cli: openai config: invalid_request"},
+		"journal nowhere":     {Args: []string{"-journal", filepath.Join(corrupt, "j.jsonl")}, Code: 1, Want: "cli: journal: "},
+		"journal that is not": {Args: []string{"-journal", corrupt}, Code: 1, Want: "cli: journal: "},
+	})
 }
 
 // ask42 is how an endpoint asks for the calculator.
@@ -179,51 +161,23 @@ func TestEndpointFails(t *testing.T) {
 	}
 }
 
-// build builds the program.
-func build(t *testing.T) string {
-	if runtime.GOOS == "windows" {
-		t.Skip("neither interrupts between processes nor a shell")
-	}
-	binary := filepath.Join(t.TempDir(), "cli")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return binary
-}
-
 // TestBinaryInterrupt interrupts the built program in mid-answer, as Ctrl-C does.
 func TestBinaryInterrupt(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), build(t))
 	env := demotest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		demotest.Stream(w, `{"content":"It is"}`)
 		<-r.Context().Done()
 	})
-	for key, value := range env {
-		cmd.Env = append(cmd.Env, key+"="+value)
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	var shown strings.Builder
-	for one := make([]byte, 1); !strings.HasSuffix(shown.String(), "answers\nIt is"); {
-		_, err := io.ReadFull(stdout, one)
-		require.NoError(t, err, shown.String())
-		shown.Write(one)
-	}
-	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	rest, err := io.ReadAll(stdout)
-	require.NoError(t, err)
-	assert.Error(t, cmd.Wait())
-	assert.Equal(t, 130, cmd.ProcessState.ExitCode())
-	assert.Equal(t, "cli: interrupted\n", stderr.String())
-	assert.Regexp(t, `^\nStep 1 · model → is interrupted\n\nTotals  1 turn, 2 messages, 1 step, \d+ ms\nStatus  aborted \(canceled\)\n`, string(rest))
+	_, got := demotest.Interrupt(t, demotest.Build(t), env, func(shown string) bool {
+		return strings.HasSuffix(shown, "answers\nIt is")
+	})
+	got.Want(t, 130, "cli: interrupted\n")
+	assert.Regexp(t, `^\nStep 1 · model → is interrupted\n\nTotals  1 turn, 2 messages, 1 step, \d+ ms\nStatus  aborted \(canceled\)\n`, got.Stdout)
 }
 
 // TestBinaryJournalFull: a run whose journal is not kept is no success.
 func TestBinaryJournalFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "full.jsonl")
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 1 && exec "$0" -journal "$1"`, build(t), path)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 1 && exec "$0" -journal "$1"`, demotest.Build(t), path)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

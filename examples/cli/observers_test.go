@@ -65,7 +65,7 @@ var scenarios = []struct {
 func TestScenarios(t *testing.T) {
 	var all strings.Builder
 	for _, tt := range scenarios {
-		inBubble(t, tt.name, func(t *testing.T) {
+		demotest.InBubble(t, tt.name, func(t *testing.T) {
 			cfg := config(agenttest.Script(tt.replies...), 3)
 			cfg.Retry.Jitter = -1
 			agent, err := agentkernel.NewAgent(cfg)
@@ -86,7 +86,7 @@ func TestScenarios(t *testing.T) {
 
 // TestSecondRun: everything is counted anew.
 func TestSecondRun(t *testing.T) {
-	inBubble(t, "", func(t *testing.T) {
+	demotest.InBubble(t, "", func(t *testing.T) {
 		agent, err := agentkernel.NewAgent(config(agenttest.Script(agenttest.Text("Hi."), agenttest.Text("Ho.")), 0))
 		require.NoError(t, err)
 		var out bytes.Buffer
@@ -103,7 +103,7 @@ func TestSecondRun(t *testing.T) {
 
 // TestTokensLive: the title's number grows with the text, and is the endpoint's in the end.
 func TestTokensLive(t *testing.T) {
-	inBubble(t, "", func(t *testing.T) {
+	demotest.InBubble(t, "", func(t *testing.T) {
 		model := agenttest.Script(
 			agenttest.Text(strings.Repeat("word ", 20)).Chunks(5).Usage(agentkernel.Usage{Input: 1000, Output: 30, Total: 1030}).Call("a", toolName, product),
 			agenttest.Text(strings.Repeat("word ", 20)).Chunks(5),
@@ -155,7 +155,7 @@ func TestJournal(t *testing.T) {
 	assert.Len(t, talk(0, "6*7?").Messages, 4)
 
 	// The run was interrupted behind its call.
-	inBubble(t, "interrupted", func(t *testing.T) {
+	demotest.InBubble(t, "interrupted", func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, interrupt)
 		got := demotest.Run(ctx, run, nil, false, "-journal", path, "-prompt", "5*5?")

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/agentkernel-go/agentkernel/agenttest"
@@ -25,10 +20,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func inBubble(t *testing.T, name string, f func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
-}
-
 var runID = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 
 // golden compares what was shown with a file, but for the ids of the runs.
@@ -38,18 +29,18 @@ func golden(t *testing.T, name, shown string) {
 }
 
 func TestOffline(t *testing.T) {
-	inBubble(t, "default", func(t *testing.T) {
+	demotest.InBubble(t, "default", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false)
 		got.Want(t, 0, "")
 		demotest.MatchFile(t, "expected.txt", got.Stdout)
 		golden(t, "default.txt", got.Stdout)
 	})
-	inBubble(t, "call that fails", func(t *testing.T) {
+	demotest.InBubble(t, "call that fails", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false, "-prompt", "From 2024-02-31 to 2024-03-01?")
 		got.Want(t, 0, "")
 		demotest.Contains(t, got.Stdout, "planner      │ ! from: ", "planner      │ I cannot plan that: from: ")
 	})
-	inBubble(t, "prompt that a terminal would obey", func(t *testing.T) {
+	demotest.InBubble(t, "prompt that a terminal would obey", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false, "-prompt", "\x1b[2Ja\n\n\x1b]0;x\ab")
 		got.Want(t, 0, "")
 		assert.NotContains(t, got.Stdout, "\x1b")
@@ -60,7 +51,7 @@ func TestOffline(t *testing.T) {
 // TestColor: the lines are those without color, each in the color of its run.
 func TestColor(t *testing.T) {
 	line := regexp.MustCompile(`^(\x1b\[\d+m)?(?:├─ |└─ )?(\w+) (.*?)(\x1b\[0m)?$`)
-	inBubble(t, "", func(t *testing.T) {
+	demotest.InBubble(t, "", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, false, "-color")
 		got.Want(t, 0, "")
 		golden(t, "default.txt", regexp.MustCompile(`\x1b\[\d+m`).ReplaceAllString(got.Stdout, ""))
@@ -84,7 +75,7 @@ func TestColor(t *testing.T) {
 		}
 		assert.Len(t, different, 5, "you and four runs")
 	})
-	inBubble(t, "of a terminal", func(t *testing.T) {
+	demotest.InBubble(t, "of a terminal", func(t *testing.T) {
 		got := demotest.Run(t.Context(), run, nil, true)
 		assert.Contains(t, got.Stdout, "\x1b[36morchestrator")
 		got = demotest.Run(t.Context(), run, nil, true, "-color=false")
@@ -97,7 +88,7 @@ func TestColor(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	starts := regexp.MustCompile(`(?m)^(?:├─ |└─ |)([\w ]+?) +(\w+): \d+ turns?, .*\(ID\)$`)
 	for at := 1; at < 1550; at += 31 {
-		inBubble(t, fmt.Sprint(at), func(t *testing.T) {
+		demotest.InBubble(t, fmt.Sprint(at), func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			time.AfterFunc(time.Duration(at)*time.Millisecond+time.Microsecond, interrupt)
 			got := demotest.Run(ctx, run, nil, false)
@@ -116,7 +107,7 @@ func TestInterrupt(t *testing.T) {
 			assert.Equal(t, len(runs), strings.Count(got.Stdout, "│ ends: "), got.Stdout)
 		})
 	}
-	inBubble(t, "golden", func(t *testing.T) {
+	demotest.InBubble(t, "golden", func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond+time.Microsecond, interrupt)
 		got := demotest.Run(ctx, run, nil, false)
@@ -127,25 +118,13 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	for name, tt := range map[string]struct {
-		args []string
-		base string
-		code int
-		want string
-	}{
-		"flag":     {[]string{"-nope"}, "", 2, "-nope"},
-		"argument": {[]string{"When?"}, "", 2, "When?"},
-		"color":    {[]string{"-color=red"}, "", 2, "red"},
-		"help":     {[]string{"-h"}, "", 0, "-prompt"},
-		"endpoint": {nil, "::", 1, "multi: openai config: invalid_request"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := demotest.Run(t.Context(), run, map[string]string{"OPENAI_BASE_URL": tt.base}, false, tt.args...)
-			assert.Equal(t, tt.code, got.Code)
-			assert.Contains(t, got.Stderr, tt.want)
-			assert.Empty(t, got.Stdout)
-		})
-	}
+	demotest.Refuses(t, run, map[string]demotest.Bad{
+		"flag":     {Args: []string{"-nope"}, Code: 2, Want: "-nope"},
+		"argument": {Args: []string{"When?"}, Code: 2, Want: "When?"},
+		"color":    {Args: []string{"-color=red"}, Code: 2, Want: "red"},
+		"help":     {Args: []string{"-h"}, Want: "-prompt"},
+		"endpoint": {Base: "::", Code: 1, Want: "multi: openai config: invalid_request"},
+	})
 }
 
 // endpoint plays all roles over HTTP: the orchestrator asks the team, and says what it is told;
@@ -236,38 +215,16 @@ func TestOrchestratorFails(t *testing.T) {
 
 // TestBinaryInterrupt interrupts the built program while all three members speak, as Ctrl-C does.
 func TestBinaryInterrupt(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no interrupts between processes")
-	}
-	binary := filepath.Join(t.TempDir(), "multi")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	begins := func(w http.ResponseWriter, r *http.Request) {
 		demotest.Stream(w, `{"content":"I think\nthat"}`)
 		<-r.Context().Done()
 	}
-	cmd := exec.CommandContext(t.Context(), binary)
-	for key, value := range endpoint(t, map[string]http.HandlerFunc{"planner": begins, "sceptic": begins, "writer": begins}) {
-		cmd.Env = append(cmd.Env, key+"="+value)
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	var shown strings.Builder
-	for one := make([]byte, 1); strings.Count(shown.String(), "│ I think\n") < 3; {
-		_, err := io.ReadFull(stdout, one)
-		require.NoError(t, err, shown.String())
-		shown.Write(one)
-	}
-	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	rest, err := io.ReadAll(stdout)
-	require.NoError(t, err)
-	assert.Error(t, cmd.Wait())
-	assert.Equal(t, 130, cmd.ProcessState.ExitCode())
-	assert.Equal(t, "multi: interrupted\n", stderr.String())
-	assert.NotContains(t, shown.String()+string(rest), "\x1b", "a pipe is no terminal")
-	assert.Equal(t, 3, strings.Count(string(rest), "│ that\n"), string(rest))
-	assert.Equal(t, 4, strings.Count(string(rest), " aborted: 1 turn, "), string(rest))
+	env := endpoint(t, map[string]http.HandlerFunc{"planner": begins, "sceptic": begins, "writer": begins})
+	before, got := demotest.Interrupt(t, demotest.Build(t), env, func(shown string) bool {
+		return strings.Count(shown, "│ I think\n") == 3
+	})
+	got.Want(t, 130, "multi: interrupted\n")
+	assert.NotContains(t, before+got.Stdout, "\x1b", "a pipe is no terminal")
+	assert.Equal(t, 3, strings.Count(got.Stdout, "│ that\n"), got.Stdout)
+	assert.Equal(t, 4, strings.Count(got.Stdout, " aborted: 1 turn, "), got.Stdout)
 }

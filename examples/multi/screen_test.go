@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/agenttest"
+	"github.com/agentkernel-go/agentkernel/examples/internal/demotest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -31,7 +32,7 @@ func asking(t *testing.T, task, name string, asked agentkernel.Config) agentkern
 
 // TestDeepTree: agents ask agents, one is tried again, and one is nobody known.
 func TestDeepTree(t *testing.T) {
-	inBubble(t, "", func(t *testing.T) {
+	demotest.InBubble(t, "", func(t *testing.T) {
 		down := &agentkernel.Error{Kind: agentkernel.KindServer, Retryable: true, Err: errors.New("down\nfor now")}
 		leaf := agentkernel.Config{
 			SystemPrompt: "nobody's",

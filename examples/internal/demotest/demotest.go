@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/agentkernel-go/agentkernel/examples/internal/demo"
@@ -33,7 +32,7 @@ func Check(t *testing.T, name string, example demo.Example) {
 		"bad flag":            p.badFlag,
 		"endpoint is not one": p.noEndpoint,
 	} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, check) })
+		InBubble(t, name, check)
 	}
 	// Without a bubble, since sockets never make one idle.
 	t.Run("endpoint", p.endpoint)
