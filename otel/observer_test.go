@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -309,6 +311,26 @@ func TestLateListener(t *testing.T) {
 		require.Empty(t, attr(run, "agentkernel.events.missed"))
 		require.Equal(t, record.Summary.Duration, run.EndTime.Sub(run.StartTime))
 	})
+}
+
+// refusing is a MeterProvider whose meters refuse one instrument.
+type refusing struct{ noop.MeterProvider }
+
+func (refusing) Meter(string, ...metric.MeterOption) metric.Meter { return refusingMeter{} }
+
+type refusingMeter struct{ noop.Meter }
+
+var errRefused = errors.New("not this one")
+
+func (refusingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return noop.Int64Counter{}, errRefused
+}
+
+// TestNewRefuses: the error of New is the MeterProvider's.
+func TestNewRefuses(t *testing.T) {
+	observer, err := otel.New(otel.Config{MeterProvider: refusing{}})
+	require.Nil(t, observer)
+	require.ErrorIs(t, err, errRefused)
 }
 
 // TestNothingConfigured: without providers the global ones are used, which do nothing.

@@ -26,6 +26,20 @@ var slow = tool("slow", func(context.Context) (agentkernel.ToolResult, error) {
 	return agentkernel.TextResult("late"), nil
 })
 
+// summarizer is a context manager that makes a word of what was said, once there is more.
+type summarizer struct{}
+
+func (summarizer) Project(_ context.Context, req agentkernel.ContextRequest) (agentkernel.ContextResult, error) {
+	if len(req.History) == 1 {
+		return agentkernel.ContextResult{}, nil
+	}
+	return agentkernel.ContextResult{Messages: []agentkernel.AgentMessage{agentkernel.UserMessage("hi")}}, nil
+}
+
+func (summarizer) Recover(context.Context, agentkernel.ContextRequest) (agentkernel.ContextResult, error) {
+	return agentkernel.ContextResult{}, nil
+}
+
 var scenarios = map[string]scenario{
 	"text": {
 		cfg:  func() agentkernel.Config { return agentkernel.Config{Model: agenttest.Script(agenttest.Text("hello"))} },
@@ -57,6 +71,12 @@ var scenarios = map[string]scenario{
 		},
 		want: lines("invoke_agent helper [agentkernel.retry] [agentkernel.retry]", "  chat gpt-x (client) !overloaded",
 			"  chat gpt-x (client) !stream_truncated [agentkernel.discard]", "  chat gpt-x (client)"),
+	},
+	"a history that is replaced": {
+		cfg: func() agentkernel.Config {
+			return agentkernel.Config{Model: agenttest.Script(agenttest.Calls("echo"), agenttest.Text("ok")), Tools: []agentkernel.Tool{tool("echo", nil)}, ContextManager: summarizer{}}
+		},
+		want: lines("invoke_agent helper [agentkernel.context]", "  chat gpt-x (client)", "  execute_tool echo", "  chat gpt-x (client)"),
 	},
 	"failed for good": {
 		cfg: func() agentkernel.Config {
