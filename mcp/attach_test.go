@@ -118,6 +118,43 @@ func TestProblemsOfAChange(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A set that the agent refuses is told, and the agent keeps what it had.
+func TestRefusedChange(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
+	add(server, "first", "")
+	model := agenttest.Script(agenttest.Text("ok"))
+	own := agentkernel.MustTool("mine", "", func(context.Context, struct{}) (string, error) { return "", nil })
+	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: model})
+	require.NoError(t, err)
+	problems, changes := make(chan error, 8), make(chan struct{}, 8)
+	attached, err := mcp.Attach(t.Context(), agent, mcp.AttachConfig{
+		Own: []agentkernel.Tool{own},
+		Sessions: []*mcp.Session{connect(t, server, mcp.Config{Prefix: "-", Client: &sdk.ClientOptions{
+			ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changes <- struct{}{} },
+		}})},
+		OnChange: func(tools []agentkernel.Tool, problem error) {
+			if problem != nil {
+				require.Nil(t, tools)
+			}
+			problems <- problem
+		},
+	})
+	require.NoError(t, err)
+	defer attached.Close()
+	require.NoError(t, <-problems)
+
+	add(server, "mine", "") // a name that the agent has
+	require.ErrorIs(t, <-problems, agentkernel.KindInvalidRequest)
+	<-changes // the program's own handler is called as well
+	_, err = agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range model.Requests()[0].Tools {
+		names = append(names, tool.Name)
+	}
+	require.Equal(t, []string{"mine", "first"}, names)
+}
+
 // A server that says again and again that its list has changed costs one request at a time.
 func TestFloodOfChanges(t *testing.T) {
 	server := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)

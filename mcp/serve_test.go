@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,9 @@ import (
 
 func newAgent(t *testing.T, model agentkernel.ChatModel, tools ...agentkernel.Tool) *agentkernel.Agent {
 	t.Helper()
-	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: model, Tools: tools})
+	agent, err := agentkernel.NewAgent(agentkernel.Config{
+		Model: model, Tools: tools, Retry: agentkernel.RetryPolicy{BaseDelay: time.Nanosecond},
+	})
 	require.NoError(t, err)
 	checker := agenttest.NewChecker()
 	agent.Subscribe(checker.Listen)
@@ -26,8 +29,12 @@ func newAgent(t *testing.T, model agentkernel.ChatModel, tools ...agentkernel.To
 
 // An agent asks an agent, over MCP: the answer, the notifications on the way, a failure.
 func TestAgentAsServer(t *testing.T) {
-	look := agentkernel.MustTool("look", "", func(context.Context, struct{}) (string, error) { return "seen", nil })
+	look := agentkernel.MustTool("look", "", func(ctx context.Context, _ struct{}) (string, error) {
+		agentkernel.ReportProgress(ctx, agentkernel.ProgressPayload{Kind: agentkernel.ProgressSummary, Text: "under the bed"})
+		return "seen", nil
+	})
 	inner := newAgent(t, agenttest.Script(
+		agenttest.Fail(&agentkernel.Error{Kind: agentkernel.KindServer, Op: "model", Retryable: true}),
 		agenttest.Calls("look"), agenttest.Text("It is there.").Chunks(4),
 		agenttest.Fail(&agentkernel.Error{Kind: agentkernel.KindAuth, Op: "model"}),
 	), look)
@@ -46,7 +53,7 @@ func TestAgentAsServer(t *testing.T) {
 	mu.Lock()
 	all := strings.Join(told, "|")
 	mu.Unlock()
-	for _, want := range []string{"turn 1", "look …", "look: ok", "turn 2"} {
+	for _, want := range []string{"turn 1", "trying again after: ", "look …", "under the bed", "look: ok", "turn 2"} {
 		require.Contains(t, all, want)
 	}
 
@@ -94,6 +101,42 @@ func TestManyClients(t *testing.T) {
 	}
 	wg.Wait()
 	require.Len(t, inner.Messages(), 16)
+}
+
+// A client that gives up while another one's call runs is gone: its prompt is never asked.
+func TestClientGivesUpWaiting(t *testing.T) {
+	model := agenttest.Script(agenttest.Text("half").Stall(), agenttest.Text("unasked"))
+	inner := newAgent(t, model)
+	server := mcp.Serve(inner, mcp.ServeConfig{})
+	arrived := make(chan struct{}, 2)
+	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "tools/call" {
+				arrived <- struct{}{}
+			}
+			return next(ctx, method, req)
+		}
+	})
+	began := make(chan struct{})
+	agentkernel.On(inner, func(agentkernel.MessageUpdated) { close(began) })
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	begin := func() (stop func(), result <-chan *agentkernel.ToolResult) {
+		ask := tools(t, connect(t, server, mcp.Config{Prefix: "-"}))["ask"]
+		ctx, cancel := context.WithCancel(t.Context())
+		out := make(chan *agentkernel.ToolResult, 1)
+		wg.Go(func() { out <- resultOf(t, run(t, ctx, call("ask", `{"prompt":"hi"}`), ask)) })
+		<-arrived
+		return cancel, out
+	}
+	stopFirst, first := begin()
+	<-began
+	stopSecond, second := begin()
+	stopSecond()
+	require.Equal(t, agentkernel.ToolInterrupted, (<-second).Cause)
+	stopFirst()
+	require.Equal(t, agentkernel.ToolInterrupted, (<-first).Cause)
+	require.Len(t, model.Requests(), 1)
 }
 
 // While the program has a run of its own going, a client is told so.
