@@ -57,6 +57,15 @@ func TestReadersOfAClosedJournal(t *testing.T) {
 	write(t, path, "another\n")
 	_, err = j.Since(0, 1000)
 	require.ErrorContains(t, err, "another file")
+	_, err = journal.Restore(j)
+	require.ErrorContains(t, err, "another file")
+	var told []error
+	for ev, err := range journal.Events(j, false) {
+		require.Zero(t, ev)
+		told = append(told, err)
+	}
+	require.Len(t, told, 1)
+	require.ErrorContains(t, told[0], "another file")
 }
 
 // TestReadersBesideClose: a reader that asks as it should gets every record, and then the end,

@@ -151,6 +151,8 @@ func refused(t *testing.T, path, text string, offset int) {
 	corrupt, ok := errors.AsType[*journal.CorruptError](err)
 	require.True(t, ok, "%q: %v", text, err)
 	require.Equal(t, int64(offset), corrupt.Offset)
+	require.Equal(t, 1+strings.Count(text[:offset], "\n"), corrupt.Line)
+	require.ErrorContains(t, err, fmt.Sprintf("line %d at byte %d is no record: ", corrupt.Line, offset))
 	require.Equal(t, text, read(t, path))
 }
 

@@ -109,6 +109,42 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// TestEventsOfARingThatMovesOn: a reader that is overtaken goes on with the oldest snapshot that
+// is kept, and nothing it yields is an error.
+func TestEventsOfARingThatMovesOn(t *testing.T) {
+	j := journal.NewRing(journal.Config{SnapshotEvery: 8})
+	agent := talk(t, 40)
+	journal.Follow(agent, j)
+	run := func(times int) {
+		for range times {
+			_, err := agent.Run(t.Context(), "hi")
+			require.NoError(t, err)
+		}
+	}
+	run(1)
+	var first, last agentkernel.Event
+	snapshots := 0
+	for ev, err := range journal.Events(j, false) {
+		require.NoError(t, err)
+		if last = ev; ev.Type == agentkernel.EventSnapshot {
+			snapshots++
+		}
+		if first.Type == "" {
+			first = ev
+			run(39)
+			_, err := j.Since(1, 1)
+			require.ErrorIs(t, err, journal.ErrGone)
+		}
+	}
+	require.Equal(t, agentkernel.EventSnapshot, first.Type)
+	require.Greater(t, snapshots, 1)
+	require.Equal(t, agentkernel.EventAgentEnd, last.Type)
+	require.Equal(t, agent.State().RunID, last.RunID)
+	for range journal.Events(j, false) {
+		break // who leaves the loop is not called again
+	}
+}
+
 // TestRingIsBounded: however long the session, a ring keeps two snapshots and two intervals.
 func TestRingIsBounded(t *testing.T) {
 	j := journal.NewRing(journal.Config{SnapshotEvery: 10})

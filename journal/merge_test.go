@@ -111,6 +111,38 @@ func TestMergedByTheLetter(t *testing.T) {
 	require.Len(t, merged(one, elsewhere), 2)
 }
 
+// TestMergedProgressByTheLetter: of a call's progress the text of the kinds that add up is
+// joined; of the others the newest holds. What a preview or a gate says stays as it is.
+func TestMergedProgressByTheLetter(t *testing.T) {
+	progress := func(seq uint64, rest string) journal.Record {
+		rec := update(seq, fmt.Sprintf(`{"v":1,"type":"tool_exec_update","run_id":"r","seq":%d,%s`, seq, rest))
+		rec.Type = agentkernel.EventToolExecUpdate
+		return rec
+	}
+	const call = `"tool_id":"c","update_kind":"progress","progress":`
+	data := func(records ...journal.Record) (out []string) {
+		for _, rec := range records {
+			out = append(out, string(rec.Data))
+		}
+		return out
+	}
+	one := progress(1, call+`{"kind":"tool_delta","text":"a","count":1}}`)
+	require.Equal(t, data(progress(3, call+`{"kind":"tool_delta","count":2,"text":"a\"b"},"turn":1,"coalesced":2}`)),
+		merged(one, progress(3, `"coalesced":1,`+call+`{"kind":"tool_delta","text":"\"b","count":2},"turn":1}`)))
+	summary := progress(1, call+`{"kind":"summary","text":"1 of 9"}}`)
+	require.Equal(t, data(progress(2, call+`{"kind":"summary","text":"2 of 9"},"coalesced":1}`)),
+		merged(summary, progress(2, call+`{"kind":"summary","text":"2 of 9"}}`)))
+	for name, other := range map[string]journal.Record{
+		"another kind": progress(2, call+`{"kind":"thinking","text":"b"}}`), "another tool": progress(2, call+`{"kind":"tool_delta","tool":"x","text":"b"}}`),
+		"another call": progress(2, `"tool_id":"d","update_kind":"progress","progress":{"kind":"tool_delta","text":"b"}}`),
+		"a preview":    progress(2, `"tool_id":"c","update_kind":"preview","progress":{"kind":"tool_delta","text":"b"}}`),
+		"no progress":  progress(2, `"tool_id":"c","update_kind":"progress"}`), "no object": progress(2, call+`7}`),
+	} {
+		require.Equal(t, data(one, other), merged(one, other), name)
+		require.Equal(t, data(other, one), merged(other, one), name)
+	}
+}
+
 // FuzzMerged: any texts come out joined, and nothing that a record may hold breaks merging.
 func FuzzMerged(f *testing.F) {
 	f.Add("a", "b", []byte(`{"v":1,"delta":"x"}`))
