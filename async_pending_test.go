@@ -40,27 +40,37 @@ func TestAsyncMaxPending(t *testing.T) {
 }
 
 // TestAsyncPendingProgress: more than one update of a call counts as edges do, so that a tool
-// that never repeats a kind cannot fill the memory.
+// that never repeats a kind cannot fill the memory, unless MaxPending has no bound.
 func TestAsyncPendingProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		odd := tool("odd", func(ctx context.Context) (agentkernel.ToolResult, error) {
-			for i := range 1000 {
-				agentkernel.ReportProgress(ctx, agentkernel.ProgressPayload{Kind: agentkernel.ProgressCustom, Tool: fmt.Sprint(i)})
-			}
-			return agentkernel.TextResult("said"), nil
-		})
-		agent := watch(t, agentkernel.Config{Model: agenttest.Script(agenttest.Calls("odd"), agenttest.Text("ok")), Tools: []agentkernel.Tool{odd}, EventBuffer: 2})
-		each, release := holdAt(agentkernel.EventToolExecStart)
-		r := read(t, agent.Agent, agentkernel.AsyncOptions{MaxPending: 100}, each)
-		run, err := agent.Prompt(t.Context(), "hi")
-		require.NoError(t, err)
-		synctest.Wait()
-		require.Len(t, ofType(agent.events(), agentkernel.EventToolExecUpdate), 102)
-		release()
-		_, err = run.Wait(t.Context())
-		require.NoError(t, err)
-		require.Len(t, ofType(r.drain(t), agentkernel.EventToolExecUpdate), 1000)
+	const updates = 5000
+	odd := tool("odd", func(ctx context.Context) (agentkernel.ToolResult, error) {
+		for i := range updates {
+			agentkernel.ReportProgress(ctx, agentkernel.ProgressPayload{Kind: agentkernel.ProgressCustom, Tool: fmt.Sprint(i)})
+		}
+		return agentkernel.TextResult("said"), nil
 	})
+	for most, told := range map[int]int{
+		100: 1 + 100 + 1, // one that counts for nothing, and one that waits for room
+		0:   1 + 4096 + 1,
+		-1:  updates,
+	} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				agent := watch(t, agentkernel.Config{Model: agenttest.Script(agenttest.Calls("odd"), agenttest.Text("ok")), Tools: []agentkernel.Tool{odd}, EventBuffer: 2})
+				each, release := holdAt(agentkernel.EventToolExecStart)
+				r := read(t, agent.Agent, agentkernel.AsyncOptions{MaxPending: most}, each)
+				run, err := agent.Prompt(t.Context(), "hi")
+				require.NoError(t, err)
+				synctest.Wait()
+				require.Len(t, ofType(agent.events(), agentkernel.EventToolExecUpdate), told)
+				require.Equal(t, most >= 0, agent.State().IsRunning)
+				release()
+				_, err = run.Wait(t.Context())
+				require.NoError(t, err)
+				require.Len(t, ofType(r.drain(t), agentkernel.EventToolExecUpdate), updates)
+			})
+		})
+	}
 }
 
 // TestAsyncListenerThatBlocksForEver: the run ends normally, Drain names it, Close frees.
