@@ -47,11 +47,11 @@ func TestPagesShowWhatRuns(t *testing.T) {
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile("(?ms)^```go\n(observer, err := otel\\.New\\(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 			blocks++
-			want := ""
+			var want strings.Builder
 			for line := range strings.Lines(m[1]) {
-				want += "\t\t" + line
+				want.WriteString("\t\t" + line)
 			}
-			require.Contains(t, string(source), "{\n"+want+"\n", page)
+			require.Contains(t, string(source), "{\n"+want.String()+"\n", page)
 		}
 	}
 	require.Positive(t, blocks)
