@@ -188,14 +188,15 @@ func TestEventsLeftCostsNothing(t *testing.T) {
 
 // TestStreamLeftByPanic unsubscribes as break does.
 func TestStreamLeftByPanic(t *testing.T) {
-	agent := chatty(t, 1)
-	require.Panics(t, func() {
-		for range agent.Stream(t.Context(), agentkernel.UserMessage("hi")) {
-			panic("the consumer")
-		}
+	synctest.Test(t, func(t *testing.T) {
+		agent := chatty(t, 1)
+		require.Panics(t, func() {
+			for range agent.Stream(t.Context(), agentkernel.UserMessage("hi")) {
+				panic("the consumer")
+			}
+		})
+		synctest.Wait()
+		require.False(t, agent.State().IsRunning)
+		require.Equal(t, []string{"user: hi", "assistant: hello world"}, said(agent.Messages()))
 	})
-	for agent.State().RunID == "" || agent.State().IsRunning {
-		time.Sleep(time.Millisecond)
-	}
-	require.Equal(t, []string{"user: hi", "assistant: hello world"}, said(agent.Messages()))
 }
