@@ -14,16 +14,23 @@ import (
 	"github.com/agentkernel-go/agentkernel/agenttest"
 )
 
+// heldAt runs the agent with a subscriber that is held at the first event of a type until the
+// run is over, and returns what that one got.
+func heldAt(t *testing.T, agent *watched, of agentkernel.EventType) []agentkernel.Event {
+	t.Helper()
+	each, release := holdAt(of)
+	r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
+	_, err := agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+	release()
+	return r.drain(t)
+}
+
 // TestAsyncMergesUpdates that wait, and nothing else.
 func TestAsyncMergesUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent := watch(t, agentkernel.Config{Model: agenttest.Script(agenttest.Text("hello world").Chunks(3).Delay(time.Millisecond))})
-		each, release := holdAt(agentkernel.EventMessageUpdate)
-		r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
-		record, err := agent.Run(t.Context(), "hi")
-		require.NoError(t, err)
-		release()
-		got := r.drain(t)
+		got := heldAt(t, agent, agentkernel.EventMessageUpdate)
 		all := agent.events()
 		require.Equal(t, []string{`7 [0] "hel" +0`, `10 [0] "lo world" +2`}, updates(got))
 		require.Equal(t, edges(all), edges(got))
@@ -32,7 +39,7 @@ func TestAsyncMergesUpdates(t *testing.T) {
 		newest := ofType(all, agentkernel.EventMessageUpdate)[3]
 		newest.Delta, newest.Coalesced = "lo world", 2
 		require.Equal(t, newest, ofType(got, agentkernel.EventMessageUpdate)[1])
-		require.Equal(t, record.Answer, newest.Message.TextContent())
+		require.Equal(t, "hello world", newest.Message.TextContent())
 	})
 }
 
@@ -55,12 +62,7 @@ func TestAsyncBlocksOfAMessage(t *testing.T) {
 	reply := agenttest.Thinking("so").Events(
 		delta("a", "1", `{"a`), delta("b", "2", `{"b`), delta("a", "1", `":1}`), delta("b", "2", `":2`), delta("b", "2", `}`))
 	agent := watch(t, agentkernel.Config{Model: agenttest.Script(reply, agenttest.Text("ok")), Tools: []agentkernel.Tool{echo("echo")}})
-	each, release := holdAt(agentkernel.EventMessageStart)
-	r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
-	_, err := agent.Run(t.Context(), "hi")
-	require.NoError(t, err)
-	release()
-	got := r.drain(t)
+	got := heldAt(t, agent, agentkernel.EventMessageStart)
 	require.Equal(t, []string{`7 [0] "so" +0`, `10 [1] "{\"a\":1}" +1`, `12 [2] "{\"b\":2}" +2`}, updates(got)[:3])
 	require.Equal(t, edges(agent.events()), edges(got))
 }
@@ -83,12 +85,7 @@ func TestAsyncEmptyDelta(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reply := agenttest.Text("so").Events(delta("", "", `{"a":1}`), delta("1", "", ""), delta("", "says", ""))
 		agent := watch(t, agentkernel.Config{Model: agenttest.Script(reply, agenttest.Text("ok")), Tools: []agentkernel.Tool{says}})
-		each, release := holdAt(agentkernel.EventAgentStart)
-		r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
-		_, err := agent.Run(t.Context(), "hi")
-		require.NoError(t, err)
-		release()
-		got := r.drain(t)
+		got := heldAt(t, agent, agentkernel.EventAgentStart)
 		require.Equal(t, []string{`7 [0] "so" +0`, `10 [1] "{\"a\":1}" +2`, `1 tool_delta "abc" +1`, `22 [0] "ok" +0`}, updates(got))
 		require.JSONEq(t, `1`, string(ofType(got, agentkernel.EventToolExecUpdate)[0].Progress.Data))
 	})
@@ -100,12 +97,7 @@ func TestAsyncFailedAttempt(t *testing.T) {
 		Model: agenttest.Script(agenttest.Text("abcd").Chunks(2).Fail(failure(agentkernel.KindServer, true)), agenttest.Text("efgh").Chunks(2)),
 		Retry: agentkernel.RetryPolicy{BaseDelay: -1},
 	})
-	each, release := holdAt(agentkernel.EventAgentStart)
-	r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
-	_, err := agent.Run(t.Context(), "hi")
-	require.NoError(t, err)
-	release()
-	got := r.drain(t)
+	got := heldAt(t, agent, agentkernel.EventAgentStart)
 	require.Equal(t, []string{`8 [0] "abcd" +1`, `14 [0] "efgh" +1`}, updates(got))
 	require.Equal(t, edges(agent.events()), edges(got))
 }
@@ -120,12 +112,7 @@ func TestAsyncProgress(t *testing.T) {
 				talker("states", agentkernel.ProgressSummary, "1 of 3", "2 of 3", "3 of 3"),
 			},
 		})
-		each, release := holdAt(agentkernel.EventToolExecStart)
-		r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
-		_, err := agent.Run(t.Context(), "hi")
-		require.NoError(t, err)
-		release()
-		got := r.drain(t)
+		got := heldAt(t, agent, agentkernel.EventToolExecStart)
 		require.ElementsMatch(t, []string{`1 tool_delta "abc" +2`, `2 summary "3 of 3" +2`},
 			updates(ofType(got, agentkernel.EventToolExecUpdate)))
 		require.Equal(t, edges(agent.events()), edges(got))
@@ -151,13 +138,9 @@ func TestAsyncPreviewAndGate(t *testing.T) {
 				return agentkernel.GateDecision{Allow: true, Reason: "fine"}, nil
 			},
 		})
-		each, release := holdAt(agentkernel.EventAgentStart)
-		r := read(t, agent.Agent, agentkernel.AsyncOptions{}, each)
-		_, err := agent.Run(t.Context(), "hi")
-		require.NoError(t, err)
-		release()
+		got := heldAt(t, agent, agentkernel.EventAgentStart)
 		var kinds []agentkernel.ToolExecUpdateKind
-		for _, ev := range ofType(r.drain(t), agentkernel.EventToolExecUpdate) {
+		for _, ev := range ofType(got, agentkernel.EventToolExecUpdate) {
 			kinds = append(kinds, ev.UpdateKind)
 		}
 		require.Equal(t, []agentkernel.ToolExecUpdateKind{"preview", "gate", "progress"}, kinds)
