@@ -65,6 +65,9 @@ func (h *handler) call(ctx context.Context, req *sdk.CallToolRequest, in task) (
 		return nil, nil, context.Cause(ctx)
 	}
 	defer func() { <-h.turn }()
+	if ctx.Err() != nil { // it gave up in the moment in which its turn came
+		return nil, nil, context.Cause(ctx)
+	}
 
 	told, done := context.WithCancel(ctx)
 	defer done()
