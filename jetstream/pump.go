@@ -1,0 +1,267 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/agentkernel-go/agentkernel"
+)
+
+// Headers of a batch of events.
+const (
+	// headerStart is the place of the batch with which a reader of this one must begin. A batch
+	// without it is one to begin with.
+	headerStart = "Ak-Start"
+	// headerClaim is on a batch that begins a run: the place of the claim. What the session's
+	// records before it add up to is the state to begin with, and headerCount the number of
+	// their messages. Without it a batch to begin with begins with a snapshot.
+	headerClaim = "Ak-Claim"
+	headerCount = "Ak-Count"
+	// headerTakeover is on a batch behind which a run died.
+	headerTakeover = "Ak-Takeover"
+)
+
+const (
+	maxBatch      = 128 << 10             // bytes of a batch, where its first record is not larger
+	maxWaiting    = 4 << 20               // bytes of records that wait; then the run does
+	batchInterval = 20 * time.Millisecond // between two batches of a session, where the first is not full
+	snapshotEvery = 1024                  // the least number of records between two snapshots
+)
+
+// pump brings the events of one run onto its session's subject: in order, in batches of what
+// came meanwhile, each once, and none behind those of a worker that took over.
+type pump struct {
+	b       *bus
+	subject string
+	claim   uint64
+	first   []string // headers of the first batch
+	enc     *agentkernel.Encoder
+	// records and bytes since the last snapshot, and its size, decide when the next is due.
+	records, bytes, snapshotBytes int
+
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next change
+	waiting []record
+	size    int
+	lost    bool // records are missing: the next one must be a snapshot
+	dead    bool // another worker writes
+	closed  bool
+
+	done chan struct{} // closed when run has returned
+}
+
+// record is one line of a batch.
+type record struct {
+	data []byte
+	// start: a reader may begin here; headers are then on the batch.
+	start   bool
+	headers []string
+}
+
+// newPump returns the pump of a run that begins behind the claim with t as its history.
+func newPump(b *bus, session string, claim uint64, t *truth, takeover bool) *pump {
+	p := &pump{
+		b: b, subject: b.cfg.subject(streamEvents, session), claim: claim, enc: agentkernel.NewEncoder(t.state()),
+		changed: make(chan struct{}), done: make(chan struct{}), snapshotBytes: t.bytes,
+		first: []string{headerClaim, strconv.FormatUint(claim, 10), headerCount, strconv.Itoa(len(t.messages))},
+	}
+	if takeover {
+		p.first = append(p.first, headerTakeover, "1")
+	}
+	return p
+}
+
+// add takes the next event. It waits while too much waits already; the end of ctx ends that.
+func (p *pump) add(ctx context.Context, ev agentkernel.Event) {
+	data, err := p.enc.Encode(ev)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.size > maxWaiting && !p.dead && ctx.Err() == nil {
+		changed := p.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+	}
+	if err != nil {
+		p.lost = true
+	}
+	switch {
+	case p.dead:
+		return
+	case p.lost:
+		p.snapshot()
+		return
+	}
+	p.put(record{data: data, start: p.first != nil, headers: p.first})
+	p.first = nil
+	p.records++
+	p.bytes += len(data)
+	if p.records >= snapshotEvery && p.bytes >= p.snapshotBytes && ev.Type != agentkernel.EventAgentEnd {
+		p.snapshot()
+	}
+}
+
+// snapshot puts one, which stands for all events so far. mu is held.
+func (p *pump) snapshot() {
+	data, err := p.enc.Snapshot()
+	if p.lost = err != nil; p.lost {
+		return
+	}
+	p.first = nil
+	p.records, p.bytes, p.snapshotBytes = 0, 0, len(data)
+	p.put(record{data: data, start: true})
+}
+
+// rest puts a snapshot of a session that is idle.
+func (p *pump) rest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.snapshot()
+}
+
+func (p *pump) put(r record) {
+	p.waiting = append(p.waiting, r)
+	p.size += len(r.data) + 1
+	p.wake()
+}
+
+func (p *pump) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// close ends the pump and waits until everything is written, or given up.
+func (p *pump) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.wake()
+	p.mu.Unlock()
+	<-p.done
+}
+
+// run writes until close or, since nobody looks on then, the end of ctx.
+func (p *pump) run(ctx context.Context) {
+	defer close(p.done)
+	last, err := p.place(ctx)
+	if err != nil {
+		p.kill()
+	}
+	start, n := uint64(0), 0
+	for batch := p.take(); batch != nil; batch = p.take() {
+		msg := message(p.subject, joined(batch), batch[0].headers...)
+		if !batch[0].start {
+			msg.Header.Set(headerStart, strconv.FormatUint(start, 10))
+		}
+		n++
+		id := fmt.Sprintf("%s.%d.%d", p.subject, p.claim, n)
+		at, err := p.b.publish(ctx, streamEvents, msg, id, last)
+		if errors.Is(err, ErrFenced) { // or the last batch is too old to be kept
+			if now, placeErr := p.place(ctx); placeErr == nil && now == 0 && last != 0 {
+				at, err = p.b.publish(ctx, streamEvents, msg, id, 0)
+			}
+		}
+		switch {
+		case errors.Is(err, ErrFenced), ctx.Err() != nil, errors.Is(err, ErrTooLarge) && batch[0].start:
+			p.kill() // who looks on begins anew with the next run
+		case err != nil:
+			p.lose()
+		default:
+			if last = at; batch[0].start {
+				start = at
+			}
+		}
+		p.pause(ctx)
+	}
+}
+
+// place is that of the subject's last batch.
+func (p *pump) place(ctx context.Context) (seq uint64, err error) {
+	err = p.b.retry(ctx, func(ctx context.Context) error {
+		msg, err := p.b.last(ctx, streamEvents, p.subject)
+		if msg != nil {
+			seq = msg.Sequence
+		}
+		return err
+	})
+	return seq, err
+}
+
+// take waits for a batch; nil is the end.
+func (p *pump) take() []record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.waiting) == 0 {
+		if p.closed || p.dead {
+			return nil
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		<-changed
+		p.mu.Lock()
+	}
+	n, size := 1, len(p.waiting[0].data)
+	for n < len(p.waiting) && !p.waiting[n].start && size+len(p.waiting[n].data) < maxBatch {
+		size += len(p.waiting[n].data) + 1
+		n++
+	}
+	batch := p.waiting[:n:n]
+	p.waiting = p.waiting[n:]
+	for _, r := range batch {
+		p.size -= len(r.data) + 1
+	}
+	p.wake()
+	return batch
+}
+
+// pause lets more come together.
+func (p *pump) pause(ctx context.Context) {
+	timer := time.NewTimer(batchInterval)
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		changed, enough := p.changed, p.closed || p.dead || p.size >= maxBatch
+		p.mu.Unlock()
+		if enough {
+			return
+		}
+		select {
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// kill gives up for good.
+func (p *pump) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead, p.waiting, p.size = true, nil, 0
+	p.wake()
+}
+
+// lose drops what waits: the next event is written as a snapshot.
+func (p *pump) lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost, p.waiting, p.size = true, nil, 0
+	p.wake()
+}
+
+func joined(batch []record) []byte {
+	lines := make([][]byte, len(batch))
+	for i, r := range batch {
+		lines[i] = r.data
+	}
+	return bytes.Join(lines, []byte("\n"))
+}
