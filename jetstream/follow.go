@@ -143,12 +143,7 @@ func (f *Follower) begin(ctx context.Context, yield func(agentkernel.Event, erro
 			return start, nil
 		}
 	}
-	subject := f.b.cfg.subject(streamEvents, f.session)
-	var last *broker.RawStreamMsg
-	err := f.b.patient(ctx, func(ctx context.Context) (err error) {
-		last, err = f.b.last(ctx, streamEvents, subject)
-		return err
-	})
+	last, err := f.last(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -158,15 +153,44 @@ func (f *Follower) begin(ctx context.Context, yield func(agentkernel.Event, erro
 			return start, err
 		}
 	}
-	goOn, err := f.restore(ctx, 0, last == nil, yield)
-	if err != nil || !goOn {
+	t, err := f.load(ctx, 0)
+	if err != nil {
 		return 0, err
 	}
+	seq := uint64(1)
 	if last != nil { // its beginning is not kept any more
-		f.lost = true
-		return last.Sequence + 1, nil
+		seq, f.lost = last.Sequence+1, true
+	} else {
+		if last, err = f.last(ctx); err != nil {
+			return 0, err
+		}
+		if last != nil { // a run began in the meantime
+			return f.begin(ctx, yield)
+		}
+		t.messages = t.messages[:t.settled] // the events of the others will come
 	}
-	return 1, nil
+	if !f.restore(t, yield) {
+		return 0, nil
+	}
+	return seq, nil
+}
+
+// last is the session's last batch, nil where there is none.
+func (f *Follower) last(ctx context.Context) (msg *broker.RawStreamMsg, err error) {
+	err = f.b.patient(ctx, func(ctx context.Context) (err error) {
+		msg, err = f.b.last(ctx, streamEvents, f.b.cfg.subject(streamEvents, f.session))
+		return err
+	})
+	return msg, err
+}
+
+// load reads the session's records before the place claim; 0 is all.
+func (f *Follower) load(ctx context.Context, claim uint64) (t *truth, err error) {
+	err = f.b.patient(ctx, func(ctx context.Context) (err error) {
+		t, err = f.b.load(ctx, f.session, claim)
+		return err
+	})
+	return t, err
 }
 
 // startOf is the batch with which a reader of the batch at must begin; 0 where it is not kept.
@@ -198,27 +222,14 @@ func (f *Follower) startOf(ctx context.Context, at uint64) (start uint64, err er
 	return start, nil
 }
 
-// restore takes the state anew from the session's records before the place claim, 0 for all, and
-// tells so; where settled is set, from those before the request that is worked on, whose events
-// will come. It reports whether to go on.
-func (f *Follower) restore(ctx context.Context, claim uint64, settled bool, yield func(agentkernel.Event, error) bool) (bool, error) {
-	var t *truth
-	err := f.b.patient(ctx, func(ctx context.Context) (err error) {
-		t, err = f.b.load(ctx, f.session, claim)
-		return err
-	})
-	if err != nil {
-		return false, err
-	}
-	if settled {
-		t.messages = t.messages[:t.settled]
-	}
-	f.dec, f.lost, f.seen = agentkernel.NewDecoder(t.state()), false, mark{}
+// restore takes the state from the session's records, and tells so. It reports whether to go on.
+func (f *Follower) restore(t *truth, yield func(agentkernel.Event, error) bool) bool {
+	f.dec, f.seen = agentkernel.NewDecoder(t.state()), mark{}
 	if f.mute.batch != 0 {
-		return true, nil // the caller knows
+		return true // the caller knows
 	}
 	f.tell(placeOfEvent{})
-	return yield(agentkernel.Event{Type: agentkernel.EventSnapshot}, nil), nil
+	return yield(agentkernel.Event{Type: agentkernel.EventSnapshot}, nil)
 }
 
 // tell makes the state that of the decoder, and the place at, where that is one.
@@ -235,7 +246,8 @@ func (f *Follower) tell(at placeOfEvent) {
 func (f *Follower) batch(ctx context.Context, msg broker.Msg, at uint64, yield func(agentkernel.Event, error) bool) (bool, error) {
 	head := msg.Headers()
 	if claim, err := strconv.ParseUint(head.Get(headerClaim), 10, 64); err == nil && f.mustRestore(head.Get(headerCount), head.Get(headerTakeover)) {
-		if goOn, err := f.restore(ctx, claim, false, yield); err != nil || !goOn {
+		t, err := f.load(ctx, claim)
+		if err != nil || !f.restore(t, yield) {
 			return false, err
 		}
 	}

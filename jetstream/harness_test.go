@@ -44,11 +44,12 @@ func (w *world) connect() *nats.Conn {
 	nc, err := w.broker.Connect()
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() {
-		done := make(chan struct{})
-		nc.SetClosedHandler(func(*nats.Conn) { close(done) })
-		if nc.Close(); !nc.IsClosed() {
+		if nc.IsClosed() {
 			return
 		}
+		done := make(chan struct{})
+		nc.SetClosedHandler(func(*nats.Conn) { close(done) })
+		nc.Close()
 		<-done
 	})
 	return nc

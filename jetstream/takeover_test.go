@@ -1,0 +1,177 @@
+package jetstream_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/agenttest"
+	"github.com/agentkernel-go/agentkernel/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWorkerThatWakes: a worker that fell silent in the middle of a call loses the session. What it
+// says when it wakes is not taken, and its run ends with kind "commit".
+func TestWorkerThatWakes(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	var ran, again atomic.Int32
+	silent, wake := make(chan struct{}), make(chan struct{})
+	tools := func(once func(ctx context.Context)) []agentkernel.Tool {
+		safe := tool("safe", func(ctx context.Context) (string, error) {
+			again.Add(1)
+			return jetstream.IdempotencyKey(ctx), nil
+		})
+		safe.Idempotent = true
+		return []agentkernel.Tool{safe, tool("once", func(ctx context.Context) (string, error) {
+			ran.Add(1)
+			once(ctx)
+			return "done", nil
+		})}
+	}
+	// The first worker's connection goes away while its call runs: it cannot beat any more.
+	first := w.connect()
+	ended := make(chan error, 1)
+	worker, err := jetstream.NewWorker(first, jetstream.WorkerConfig{
+		Config: jetstream.Config{AckWait: testConfig.AckWait, PublishWait: 500 * time.Millisecond},
+		Agent: agent(agentkernel.Config{
+			Model: agenttest.Script(agenttest.Call("c1", "safe", "{}").Call("c2", "once", "{}"), agenttest.Text("never said")),
+			Tools: tools(func(context.Context) { close(silent); <-wake }),
+		}),
+		OnError: func(_, _ string, err error) { ended <- err },
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- worker.Run(ctx) }()
+
+	id := w.submit("s", "go")
+	f, err := w.client.Follow("s", "")
+	require.NoError(t, err)
+	<-silent
+	first.Close()
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{
+		Model: agenttest.Script(agenttest.Text("I see")),
+		Tools: tools(func(context.Context) {}),
+	})})
+	o := w.wait("s", id)
+	assert.Equal(t, agentkernel.EndStop, o.Reason)
+	assert.Equal(t, 2, o.Attempts)
+	close(wake)
+	assert.ErrorIs(t, <-ended, agentkernel.KindCommit)
+	cancel()
+	assert.NoError(t, <-stopped)
+
+	history, err := w.client.History(t.Context(), "s")
+	require.NoError(t, err)
+	require.Len(t, history, 5)
+	assert.Equal(t, "s/c1", history[2].TextContent())
+	assert.Equal(t, agentkernel.ToolInterrupted, history[3].(agentkernel.Message).Cause)
+	assert.Equal(t, "I see", history[4].TextContent())
+	assert.EqualValues(t, 1, ran.Load(), "not idempotent")
+	assert.EqualValues(t, 2, again.Load(), "idempotent")
+
+	var seen watcher
+	for ev, err := range f.Events(t.Context()) {
+		require.NoError(t, err)
+		if seen.take(ev, f.State()); seen.ended == 1 {
+			break
+		}
+	}
+	require.NoError(t, seen.checker.Finish())
+	assert.Equal(t, history, f.State().Messages)
+}
+
+// TestFence: a worker that is alive and was thought dead cannot commit.
+func TestFence(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	silent, wake := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	id := w.submit("s", "go")
+	first := w.connect()
+	worker, err := jetstream.NewWorker(first, jetstream.WorkerConfig{
+		// It believes that it need not beat so soon.
+		Config: jetstream.Config{AckWait: time.Hour}, MaxSessions: 1,
+		Agent: agent(agentkernel.Config{
+			Model: agenttest.Script(agenttest.Call("c1", "once", "{}"), agenttest.Text("never said")),
+			Tools: []agentkernel.Tool{tool("once", func(context.Context) (string, error) { close(silent); <-wake; return "late", nil })},
+		}),
+		OnError: func(_, _ string, err error) { ended <- err },
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- worker.Run(ctx) }()
+	<-silent
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("I see"))})})
+	assert.Equal(t, agentkernel.EndStop, w.wait("s", id).Reason)
+	cancel() // so that it takes nothing else up
+	close(wake)
+	assert.NoError(t, <-stopped)
+	select {
+	case err := <-ended:
+		assert.ErrorIs(t, err, agentkernel.KindCommit)
+		assert.ErrorIs(t, err, jetstream.ErrFenced)
+	default: // it stopped first
+	}
+	assert.Equal(t, []string{"user: go", "assistant: [once]", w.texts("s")[2], "assistant: I see"}, w.texts("s"))
+}
+
+// TestHandOver: a worker that stops gives its session to another one at once.
+func TestHandOver(t *testing.T) {
+	cfg := testConfig
+	cfg.AckWait = time.Hour // nobody waits for it
+	w := newWorld(t, cfg, jetstream.EmbeddedConfig{})
+	speaking := make(chan struct{})
+	stop := w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{
+		Model: agenttest.Script(agenttest.Text("let me").Call("c1", "hang", "{}")),
+		Tools: []agentkernel.Tool{tool("hang", func(ctx context.Context) (string, error) {
+			close(speaking)
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		})},
+	})})
+	id := w.submit("s", "go")
+	<-speaking
+	stop()
+	assert.Equal(t, []string{"user: go", "assistant: let me[hang]"}, w.texts("s"))
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("I see"))})})
+	assert.Equal(t, agentkernel.EndStop, w.wait("s", id).Reason)
+}
+
+// TestGivesUp: a request that ends every worker is answered with that, and the next one is taken.
+func TestGivesUp(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	var asked atomic.Int32
+	w.work(jetstream.WorkerConfig{MaxAttempts: 3, RetryWait: time.Millisecond, OnError: func(string, string, error) {},
+		Agent: func(context.Context, string) (agentkernel.Config, error) {
+			if asked.Add(1) <= 3 {
+				panic("not me")
+			}
+			return agentkernel.Config{Model: agenttest.Script(agenttest.Text("fine"))}, nil
+		}})
+	o := w.wait("s", w.submit("s", "go"))
+	assert.Equal(t, agentkernel.EndError, o.Reason)
+	assert.ErrorIs(t, o.Err(), agentkernel.KindLimit)
+	assert.Equal(t, agentkernel.EndStop, w.wait("s", w.submit("s", "go on")).Reason)
+}
+
+// TestSubmitTwice: a request with an id is answered once, also long after.
+func TestSubmitTwice(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("a"), agenttest.Text("b"))})})
+	req := prompt("go")
+	req.ID = "r1"
+	for range 3 {
+		id, err := w.client.Submit(t.Context(), "s", req)
+		require.NoError(t, err)
+		require.Equal(t, "r1", id)
+	}
+	w.wait("s", "r1")
+	w.wait("s", w.submit("s", "next"))
+	assert.Equal(t, []string{"user: go", "assistant: a", "user: next", "assistant: b"}, w.texts("s"))
+}
