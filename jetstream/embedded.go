@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
@@ -39,6 +40,9 @@ func StartEmbedded(dir string, cfg EmbeddedConfig) (*Broker, error) {
 	if dir == "" {
 		return nil, errors.New("jetstream: an embedded broker needs a directory")
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("jetstream: the broker's directory: %w", err)
+	}
 	if cfg.MaxPayload > 0 {
 		opts.MaxPayload = int32(cfg.MaxPayload)
 	}
@@ -52,6 +56,11 @@ func StartEmbedded(dir string, cfg EmbeddedConfig) (*Broker, error) {
 		if err != nil {
 			return nil, fmt.Errorf("jetstream: Listen: port %q is no number", port)
 		}
+		free, err := net.Listen("tcp", cfg.Listen) // the server itself would try for long
+		if err != nil {
+			return nil, fmt.Errorf("jetstream: Listen: %w", err)
+		}
+		_ = free.Close()
 		opts.DontListen, opts.Host, opts.Port = false, host, int(n)
 		if n == 0 {
 			opts.Port = server.RANDOM_PORT

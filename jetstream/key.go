@@ -32,11 +32,14 @@ func IdempotencyKey(ctx context.Context) string {
 
 // Session returns the session whose run ctx belongs to; empty where it is none of a worker's.
 func Session(ctx context.Context) string {
-	session, _ := ctx.Value(sessionKey{}).(string)
-	return session
+	if r, ok := ctx.Value(runKey{}).(*run); ok {
+		return r.session
+	}
+	return ""
 }
 
-type sessionKey struct{}
+// runKey is the context key of a *run.
+type runKey struct{}
 
 // named is the middleware that gives calls their keys.
 func named(session string) agentkernel.Middleware {

@@ -21,6 +21,9 @@ const (
 // depend on it: each names the one that it follows.
 const dedupWindow = 2 * time.Minute
 
+// askAge is how long a person may take to answer, and an answer is remembered.
+const askAge = 30 * 24 * time.Hour
+
 // Setup makes the streams of the installation that are not there yet, and brings the bounds of
 // those that are to those of cfg. A stream that has one of their names and another layout is left
 // as it is: *[LayoutError]. It may be called at each start, from any number of processes.
@@ -66,7 +69,9 @@ func (cfg *Config) streams() []broker.StreamConfig {
 			s.MaxAge = cfg.ControlAge
 			s.Duplicates = min(dedupWindow, cfg.ControlAge)
 		}),
-		of(streamAsks, func(s *broker.StreamConfig) { s.Subjects = []string{cfg.Name + "." + streamAsks + ".*.*"} }),
+		of(streamAsks, func(s *broker.StreamConfig) {
+			s.Subjects, s.MaxAge = []string{cfg.Name + "." + streamAsks + ".*.*"}, askAge
+		}),
 	}
 }
 

@@ -135,7 +135,7 @@ func (r *run) work(hand context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, abort := context.WithCancelCause(context.WithValue(context.WithoutCancel(hand), sessionKey{}, r.session))
+	ctx, abort := context.WithCancelCause(context.WithValue(context.WithoutCancel(hand), runKey{}, r))
 	defer abort(nil)
 	defer context.AfterFunc(hand, func() { abort(errHandOver) })()
 	r.hand = hand
@@ -253,5 +253,11 @@ func (r *run) end(ctx context.Context, o Outcome) error {
 	if err != nil {
 		return err
 	}
-	return r.append(ctx, data, headerKind, kindEnd)
+	if err := r.append(ctx, data, headerKind, kindEnd); err != nil {
+		return err
+	}
+	if r.progress.claims > 0 {
+		r.withdrawAll(ctx)
+	}
+	return nil
 }

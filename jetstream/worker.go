@@ -33,6 +33,8 @@ type WorkerConfig struct {
 	// at again. One that could not be worked on waits as long at first, then twice as long
 	// each time, up to 128 times. Zero means 250 ms.
 	RetryWait time.Duration
+	// AskWait bounds how long [Ask] waits; behind it the call is denied. Zero is no bound.
+	AskWait time.Duration
 	// OnError is told why a request was put back; it is taken up again, here or elsewhere. It is
 	// called from any goroutine. Nil means one log/slog record at level warn.
 	OnError func(session, request string, err error)
@@ -57,9 +59,9 @@ func NewWorker(nc *nats.Conn, cfg WorkerConfig) (*Worker, error) {
 	cfg.MaxSessions = cmp.Or(cfg.MaxSessions, 16)
 	cfg.MaxAttempts = cmp.Or(cfg.MaxAttempts, 10)
 	cfg.RetryWait = cmp.Or(cfg.RetryWait, 250*time.Millisecond)
-	if cfg.MaxSessions < 0 || cfg.MaxAttempts < 0 || cfg.RetryWait < 0 {
-		return nil, fmt.Errorf("jetstream: MaxSessions is %d, MaxAttempts %d, RetryWait %v",
-			cfg.MaxSessions, cfg.MaxAttempts, cfg.RetryWait)
+	if cfg.MaxSessions < 0 || cfg.MaxAttempts < 0 || cfg.RetryWait < 0 || cfg.AskWait < 0 {
+		return nil, fmt.Errorf("jetstream: MaxSessions is %d, MaxAttempts %d, RetryWait %v, AskWait %v",
+			cfg.MaxSessions, cfg.MaxAttempts, cfg.RetryWait, cfg.AskWait)
 	}
 	if cfg.OnError == nil {
 		cfg.OnError = func(session, request string, err error) {

@@ -1,0 +1,212 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentkernel-go/agentkernel"
+	"github.com/nats-io/nats.go"
+	broker "github.com/nats-io/nats.go/jetstream"
+)
+
+// The kinds of the records of a call that waits for a person: one question, and behind it at most
+// one of the others.
+const (
+	kindQuestion  = "question"
+	kindAnswer    = "answer"
+	kindWithdrawn = "withdrawn"
+)
+
+// Question is a call that waits for a person's answer.
+type Question struct {
+	// Call is its id, Tool and Args what it would do, Label that in words.
+	Call  string          `json:"call"`
+	Tool  string          `json:"tool"`
+	Args  json.RawMessage `json:"args,omitempty"`
+	Label string          `json:"label,omitempty"`
+	// Text is what the gate said.
+	Text string `json:"text,omitempty"`
+	// Time is when it was asked, by the broker's clock.
+	Time time.Time `json:"-"`
+}
+
+// answer is a decision as a record.
+type answer struct {
+	Allow  bool            `json:"allow"`
+	Reason string          `json:"reason,omitempty"`
+	Args   json.RawMessage `json:"args,omitempty"`
+}
+
+// errNoAsk is what Ask says where nobody can be asked.
+var errNoAsk = errors.New("jetstream: Ask needs the context that a worker's run gave to its gate")
+
+// Ask asks the session's clients about a call, and waits for the first answer: for a gate of a
+// worker's run, with the context and the request that it got. A question that was asked before
+// the run changed hands is not asked again; one that was answered meanwhile is answered. It ends
+// with ctx, and with [WorkerConfig.AskWait].
+func Ask(ctx context.Context, req agentkernel.GateRequest, text string) (agentkernel.GateDecision, error) {
+	r, ok := ctx.Value(runKey{}).(*run)
+	if !ok {
+		return agentkernel.GateDecision{}, errNoAsk
+	}
+	subject := r.askSubject(r.session, req.Call.ID)
+	asked, err := r.question(ctx, subject, &req, text)
+	if err != nil {
+		return agentkernel.GateDecision{}, err
+	}
+	wait := ctx
+	if limit := r.Worker.cfg.AskWait; limit > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("nobody answered within %v", limit))
+		defer cancel()
+	}
+	decision, err := r.answer(wait, subject, asked)
+	if err != nil && !errors.Is(context.Cause(ctx), errHandOver) {
+		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTime)
+		defer cancel()
+		r.withdraw(over, subject, asked)
+	}
+	return decision, err
+}
+
+// withdraw makes a question one that nobody can answer. Where that fails, an answer changes nothing.
+func (r *run) withdraw(ctx context.Context, subject string, asked uint64) {
+	msg := message(subject, nil, headerKind, kindWithdrawn)
+	_, _ = r.publish(ctx, streamAsks, msg, fmt.Sprintf("%s.%d.w", subject, asked), asked)
+}
+
+// withdrawAll does so with what a worker asked that died.
+func (r *run) withdrawAll(ctx context.Context) {
+	for msg, err := range r.records(ctx, streamAsks, r.bus.cfg.subject(streamAsks, r.session)+".*", 1) {
+		if err != nil {
+			return
+		}
+		if msg.Header.Get(headerKind) == kindQuestion {
+			r.withdraw(ctx, msg.Subject, msg.Sequence) // refused where something follows
+		}
+	}
+}
+
+func (b *bus) askSubject(session, call string) string {
+	return b.cfg.subject(streamAsks, session) + "." + token(call)
+}
+
+// question makes sure that the question is asked, and returns its place.
+func (r *run) question(ctx context.Context, subject string, req *agentkernel.GateRequest, text string) (uint64, error) {
+	data, err := json.Marshal(Question{Call: req.Call.ID, Tool: req.Call.Name, Args: req.Call.Args, Label: req.Label, Text: text})
+	if err != nil {
+		return 0, err
+	}
+	at, err := r.publish(ctx, streamAsks, message(subject, data, headerKind, kindQuestion), subject, 0)
+	if errors.Is(err, ErrFenced) { // a worker before asked
+		first, err := r.next(ctx, streamAsks, subject, 1)
+		if err != nil || first == nil {
+			return 0, errors.Join(err, ErrNotAsked)
+		}
+		return first.Sequence, nil
+	}
+	r.bus.nudge(r.session)
+	return at, err
+}
+
+// answer waits for what follows the question.
+func (r *run) answer(ctx context.Context, subject string, asked uint64) (d agentkernel.GateDecision, err error) {
+	nudges := make(chan *nats.Msg, 1)
+	sub, err := r.nc.ChanSubscribe(r.bus.cfg.subject(nudge, r.session), nudges)
+	if err == nil {
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+	every := time.NewTicker(min(r.bus.cfg.AckWait/3, 5*time.Second))
+	defer every.Stop()
+	for {
+		msg, err := r.next(ctx, streamAsks, subject, asked+1)
+		switch {
+		case ctx.Err() != nil:
+			return d, context.Cause(ctx)
+		case err != nil && !errors.Is(err, ErrUnavailable):
+			return d, err
+		case err == nil && msg != nil && msg.Header.Get(headerKind) == kindAnswer:
+			var a answer
+			err := json.Unmarshal(msg.Data, &a)
+			return agentkernel.GateDecision{Allow: a.Allow, Reason: a.Reason, Args: a.Args}, err
+		case err == nil && msg != nil:
+			return d, ErrNotAsked
+		}
+		select {
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		case <-nudges:
+		case <-every.C:
+		}
+	}
+}
+
+// Questions returns the calls of a session that wait for an answer, in the order in which they
+// were asked.
+func (c *Client) Questions(ctx context.Context, session string) ([]Question, error) {
+	if err := checkSession(session); err != nil {
+		return nil, err
+	}
+	var open []Question
+	for msg, err := range c.records(ctx, streamAsks, c.cfg.subject(streamAsks, session)+".*", 1) {
+		if err != nil {
+			return nil, err
+		}
+		if msg.Header.Get(headerKind) != kindQuestion {
+			continue
+		}
+		last, err := c.lastAsk(ctx, msg.Subject)
+		if err != nil {
+			return nil, err
+		}
+		q := Question{Time: msg.Time}
+		if last == nil || last.Sequence != msg.Sequence || json.Unmarshal(msg.Data, &q) != nil {
+			continue
+		}
+		open = append(open, q)
+	}
+	return open, nil
+}
+
+func (c *Client) lastAsk(ctx context.Context, subject string) (last *broker.RawStreamMsg, err error) {
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
+		last, err = c.last(ctx, streamAsks, subject)
+		return err
+	})
+	return last, err
+}
+
+// Answer answers the call of a session that waits for it. Of several answers the first counts; the
+// others are [ErrAnswered]. A call that does not wait is [ErrNotAsked]: it was withdrawn, or never
+// asked about.
+func (c *Client) Answer(ctx context.Context, session, call string, d agentkernel.GateDecision) error {
+	if err := checkSession(session); err != nil {
+		return err
+	}
+	subject := c.askSubject(session, call)
+	last, err := c.lastAsk(ctx, subject)
+	switch {
+	case err != nil:
+		return err
+	case last == nil || last.Header.Get(headerKind) == kindWithdrawn:
+		return ErrNotAsked
+	case last.Header.Get(headerKind) == kindAnswer:
+		return ErrAnswered
+	}
+	data, err := json.Marshal(answer(d))
+	if err != nil {
+		return fmt.Errorf("jetstream: %w", err)
+	}
+	msg := message(subject, data, headerKind, kindAnswer)
+	if _, err := c.publish(ctx, streamAsks, msg, rand.Text(), last.Sequence); errors.Is(err, ErrFenced) {
+		return ErrAnswered
+	} else if err != nil {
+		return err
+	}
+	c.nudge(session)
+	return nil
+}
