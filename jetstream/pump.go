@@ -27,20 +27,20 @@ const (
 )
 
 const (
-	maxBatch      = 128 << 10             // bytes of a batch, where its first record is not larger
-	maxWaiting    = 4 << 20               // bytes of records that wait; then the run does
-	batchInterval = 20 * time.Millisecond // between two batches of a session, where the first is not full
-	snapshotEvery = 1024                  // the least number of records between two snapshots
+	maxBatch      = 128 << 10 // bytes of a batch, where its first record is not larger
+	maxWaiting    = 4 << 20   // bytes of records that wait; then the run does
+	snapshotEvery = 1024      // the least number of records between two snapshots
 )
 
 // pump brings the events of one run onto its session's subject: in order, in batches of what
 // came meanwhile, each once, and none behind those of a worker that took over.
 type pump struct {
-	b       *bus
-	subject string
-	claim   uint64
-	first   []string // headers of the first batch
-	enc     *agentkernel.Encoder
+	b        *bus
+	interval time.Duration // between two batches, where the first is not full
+	subject  string
+	claim    uint64
+	first    []string // headers of the first batch
+	enc      *agentkernel.Encoder
 	// records and bytes since the last snapshot, and its size, decide when the next is due.
 	records, bytes, snapshotBytes int
 
@@ -64,9 +64,9 @@ type record struct {
 }
 
 // newPump returns the pump of a run that begins behind the claim with t as its history.
-func newPump(b *bus, session string, claim uint64, t *truth, takeover bool) *pump {
+func newPump(b *bus, session string, claim uint64, t *truth, takeover bool, interval time.Duration) *pump {
 	p := &pump{
-		b: b, subject: b.cfg.subject(streamEvents, session), claim: claim, enc: agentkernel.NewEncoder(t.state()),
+		b: b, interval: interval, subject: b.cfg.subject(streamEvents, session), claim: claim, enc: agentkernel.NewEncoder(t.state()),
 		changed: make(chan struct{}), done: make(chan struct{}), snapshotBytes: t.bytes,
 		first: []string{headerClaim, strconv.FormatUint(claim, 10), headerCount, strconv.Itoa(len(t.messages))},
 	}
@@ -223,7 +223,7 @@ func (p *pump) take() []record {
 
 // pause lets more come together.
 func (p *pump) pause(ctx context.Context) {
-	timer := time.NewTimer(batchInterval)
+	timer := time.NewTimer(p.interval)
 	defer timer.Stop()
 	for {
 		p.mu.Lock()

@@ -145,7 +145,7 @@ func (r *run) work(hand context.Context) error {
 	if err := r.controls.read(hand); err != nil {
 		return err
 	}
-	events := newPump(r.bus, r.session, r.epoch, r.truth, r.progress.claims > 0)
+	events := newPump(r.bus, r.session, r.epoch, r.truth, r.progress.claims > 0, r.Worker.cfg.EventInterval)
 	var others sync.WaitGroup
 	defer others.Wait()
 	ctxOthers, stop := context.WithCancel(context.WithoutCancel(ctx))

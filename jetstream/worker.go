@@ -33,6 +33,10 @@ type WorkerConfig struct {
 	// at again. One that could not be worked on waits as long at first, then twice as long
 	// each time, up to 128 times. Zero means 250 ms.
 	RetryWait time.Duration
+	// EventInterval is how long events of a session are gathered behind those that were written:
+	// fewer and larger records for the broker, a later look for those who look on. The first event
+	// behind a silence is written at once. Zero means 20 ms.
+	EventInterval time.Duration
 	// AskWait bounds how long [Ask] waits; behind it the call is denied. Zero is no bound.
 	AskWait time.Duration
 	// OnError is told why a request was put back; it is taken up again, here or elsewhere. It is
@@ -59,9 +63,10 @@ func NewWorker(nc *nats.Conn, cfg WorkerConfig) (*Worker, error) {
 	cfg.MaxSessions = cmp.Or(cfg.MaxSessions, 16)
 	cfg.MaxAttempts = cmp.Or(cfg.MaxAttempts, 10)
 	cfg.RetryWait = cmp.Or(cfg.RetryWait, 250*time.Millisecond)
-	if cfg.MaxSessions < 0 || cfg.MaxAttempts < 0 || cfg.RetryWait < 0 || cfg.AskWait < 0 {
-		return nil, fmt.Errorf("jetstream: MaxSessions is %d, MaxAttempts %d, RetryWait %v, AskWait %v",
-			cfg.MaxSessions, cfg.MaxAttempts, cfg.RetryWait, cfg.AskWait)
+	cfg.EventInterval = cmp.Or(cfg.EventInterval, 20*time.Millisecond)
+	if cfg.MaxSessions < 0 || cfg.MaxAttempts < 0 || cfg.RetryWait < 0 || cfg.AskWait < 0 || cfg.EventInterval < 0 {
+		return nil, fmt.Errorf("jetstream: MaxSessions is %d, MaxAttempts %d, RetryWait %v, AskWait %v, EventInterval %v",
+			cfg.MaxSessions, cfg.MaxAttempts, cfg.RetryWait, cfg.AskWait, cfg.EventInterval)
 	}
 	if cfg.OnError == nil {
 		cfg.OnError = func(session, request string, err error) {
