@@ -28,12 +28,16 @@ func (w *Worker) serve(ctx context.Context, req *taken) error {
 	if p.outcome != nil {
 		return nil // answered by a worker that could not say so any more
 	}
-	first, err := w.next(ctx, streamWork, w.bus.cfg.subject(streamWork, req.session), 1)
-	if err != nil {
-		return err
-	}
-	if first != nil && first.Sequence < req.meta.Sequence.Stream {
-		return errBusy
+	for earlier, err := range w.records(ctx, streamWork, w.bus.cfg.subject(streamWork, req.session), 1) {
+		if err != nil {
+			return err
+		}
+		if earlier.Sequence >= req.meta.Sequence.Stream {
+			break
+		}
+		if t.request(earlier.Header.Get(headerRequest)).outcome == nil {
+			return errBusy
+		}
 	}
 	r := &run{Worker: w, taken: req, truth: t, progress: *p, last: t.last}
 	if err := r.claim(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/agenttest"
 	"github.com/agentkernel-go/agentkernel/jetstream"
+	broker "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -106,6 +107,49 @@ func TestSteer(t *testing.T) {
 	require.NoError(t, w.client.Steer(t.Context(), "s", agentkernel.UserMessage("left"), agentkernel.UserMessage("right")))
 	w.wait("s", id)
 	assert.Equal(t, []string{"user: go", "assistant: [wait]", "tool: ", "user: left", "user: right", "assistant: well",
+		"user: and then", "assistant: bye"}, w.texts("s"))
+	assert.Zero(t, w.stored("CONTROL"))
+}
+
+// stored is the number of records of a stream.
+func (w *world) stored(part string) uint64 {
+	w.t.Helper()
+	js, err := broker.New(w.nc)
+	require.NoError(w.t, err)
+	s, err := js.Stream(w.t.Context(), "agentkernel-"+part)
+	require.NoError(w.t, err)
+	return s.CachedInfo().State.Msgs
+}
+
+// TestSteerThenTakeover: what was said before a worker went is not said again, and what was not is.
+func TestSteerThenTakeover(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	var steering agentkernel.Queue
+	speaking := make(chan struct{})
+	stop := w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{
+		Model: agenttest.Script(agenttest.Call("c1", "wait", "{}"), agenttest.Stall()),
+		Tools: []agentkernel.Tool{tool("wait", func(context.Context) (string, error) {
+			require.NoError(t, w.client.Steer(t.Context(), "s", agentkernel.UserMessage("left")))
+			for len(steering.Items()) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			return "", nil
+		})},
+		Steering: &steering,
+		Prepare: func(_ context.Context, req agentkernel.PrepareRequest) (agentkernel.PrepareResult, error) {
+			if req.Turn == 2 {
+				close(speaking)
+			}
+			return agentkernel.PrepareResult{}, nil
+		},
+	})})
+	id := w.submit("s", "go")
+	<-speaking
+	require.NoError(t, w.client.FollowUp(t.Context(), "s", agentkernel.UserMessage("and then")))
+	stop()
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("well"), agenttest.Text("bye"))})})
+	w.wait("s", id)
+	assert.Equal(t, []string{"user: go", "assistant: [wait]", "tool: ", "user: left", "assistant: well",
 		"user: and then", "assistant: bye"}, w.texts("s"))
 }
 
