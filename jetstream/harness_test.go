@@ -3,6 +3,7 @@ package jetstream_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,11 +108,12 @@ func (w *world) texts(session string) []string {
 func texts(history []agentkernel.AgentMessage) []string {
 	var out []string
 	for _, m := range history {
-		text := m.TextContent()
+		var text strings.Builder
+		text.WriteString(m.TextContent())
 		for _, call := range m.(agentkernel.Message).ToolCalls() {
-			text += "[" + call.Name + "]"
+			text.WriteString("[" + call.Name + "]")
 		}
-		out = append(out, fmt.Sprintf("%s: %s", m.GetRole(), text))
+		out = append(out, fmt.Sprintf("%s: %s", m.GetRole(), text.String()))
 	}
 	return out
 }

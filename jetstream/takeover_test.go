@@ -107,18 +107,30 @@ func TestFence(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- worker.Run(ctx) }()
 	<-silent
-	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("I see"))})})
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("I see"), agenttest.Text("yes"))})})
 	assert.Equal(t, agentkernel.EndStop, w.wait("s", id).Reason)
-	cancel() // so that it takes nothing else up
 	close(wake)
+	err = <-ended
+	assert.ErrorIs(t, err, agentkernel.KindCommit)
+	assert.ErrorIs(t, err, jetstream.ErrFenced)
+	cancel()
 	assert.NoError(t, <-stopped)
-	select {
-	case err := <-ended:
-		assert.ErrorIs(t, err, agentkernel.KindCommit)
-		assert.ErrorIs(t, err, jetstream.ErrFenced)
-	default: // it stopped first
+	assert.Equal(t, []string{"user: go", "assistant: [once]", "tool: The call was interrupted. It may have had effects.",
+		"assistant: I see"}, w.texts("s"))
+
+	// Nor does it tell those who look on: what they see is whole, and ends once.
+	w.wait("s", w.submit("s", "on"))
+	f, err := w.client.Follow("s", "")
+	require.NoError(t, err)
+	var seen watcher
+	for ev, err := range f.Events(t.Context()) {
+		require.NoError(t, err)
+		if seen.take(ev, f.State()); seen.ended == 1 {
+			break
+		}
 	}
-	assert.Equal(t, []string{"user: go", "assistant: [once]", w.texts("s")[2], "assistant: I see"}, w.texts("s"))
+	assert.NoError(t, seen.checker.Finish())
+	assert.Len(t, f.State().Messages, 6)
 }
 
 // TestHandOver: a worker that stops gives its session to another one at once.

@@ -1,0 +1,76 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/agenttest"
+	"github.com/agentkernel-go/agentkernel/jetstream"
+)
+
+// One binary with everything inside: a broker, a worker and a client.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	broker, err := jetstream.StartEmbedded(dir, jetstream.EmbeddedConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer broker.Close()
+	nc, err := broker.Connect()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	if err := jetstream.Setup(ctx, nc, jetstream.Config{}); err != nil {
+		log.Fatal(err)
+	}
+
+	worker, err := jetstream.NewWorker(nc, jetstream.WorkerConfig{
+		Agent: func(context.Context, string) (agentkernel.Config, error) {
+			return agentkernel.Config{Model: agenttest.Script(agenttest.Text("It is blue."))}, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+
+	client, err := jetstream.NewClient(nc, jetstream.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := client.Submit(ctx, "session-1", jetstream.Request{
+		Messages: []agentkernel.AgentMessage{agentkernel.UserMessage("What colour is the sky?")},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	outcome, err := client.Wait(ctx, "session-1", id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	history, err := client.History(ctx, "session-1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range history {
+		fmt.Printf("%s: %s\n", m.GetRole(), m.TextContent())
+	}
+	fmt.Println(outcome.Reason)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// user: What colour is the sky?
+	// assistant: It is blue.
+	// stop
+	// <nil>
+}
