@@ -43,11 +43,15 @@ func (w *Worker) serve(ctx context.Context, req *taken) error {
 	if err := r.claim(ctx); err != nil {
 		return err
 	}
-	if p.claims >= w.cfg.MaxAttempts {
+	if p.crashes >= w.cfg.MaxAttempts {
 		return r.end(ctx, Outcome{Reason: agentkernel.EndError, Kind: agentkernel.KindLimit,
-			Error: fmt.Sprintf("%d workers began with the request and none came to an end", p.claims)})
+			Error: fmt.Sprintf("%d workers began with the request and none came to an end", p.crashes)})
 	}
-	return r.work(ctx)
+	err = r.work(ctx)
+	if errors.Is(err, errHandOver) || errors.Is(err, ErrFull) || errors.Is(err, ErrUnavailable) {
+		r.release(ctx)
+	}
+	return err
 }
 
 // run is a request while this worker has it.
@@ -82,6 +86,13 @@ func (r *run) claim(ctx context.Context) error {
 	return err
 }
 
+// release notes, if it can, that the request had no part in why it is put back.
+func (r *run) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTime)
+	defer cancel()
+	_ = r.append(ctx, nil, headerKind, kindRelease)
+}
+
 // append writes the next record of the session.
 func (r *run) append(ctx context.Context, data []byte, headers ...string) error {
 	r.mu.Lock()
@@ -91,12 +102,12 @@ func (r *run) append(ctx context.Context, data []byte, headers ...string) error 
 	at, err := r.publish(ctx, streamSessions, message(r.bus.cfg.subject(streamSessions, r.session), data, headers...), id, last)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.n++ // also where it failed: it may have been taken after all
 	if err != nil {
 		r.failed = err
 		return err
 	}
 	r.last = at
-	r.n++
 	return nil
 }
 

@@ -24,6 +24,7 @@ const (
 	kindClaim   = "claim"   // a worker begins, or goes on with, a request
 	kindMessage = "message" // as the event message_end, in the whole wire form
 	kindEnd     = "end"     // an Outcome: the request is answered
+	kindRelease = "release" // the worker puts the request back in good order
 )
 
 // claim is the body of a record that fences off every worker before.
@@ -70,6 +71,7 @@ type truth struct {
 // progress is how far a request came.
 type progress struct {
 	claims  int
+	crashes int // claims without a release
 	prompts int // of its messages that were said
 	outcome *Outcome
 }
@@ -97,6 +99,7 @@ func (t *truth) add(msg *broker.RawStreamMsg) error {
 	switch kind := msg.Header.Get(headerKind); kind {
 	case kindClaim:
 		r.claims++
+		r.crashes++
 		t.settled = len(t.messages)
 	case kindMessage:
 		var ev agentkernel.Event
@@ -114,6 +117,8 @@ func (t *truth) add(msg *broker.RawStreamMsg) error {
 		if at, err := strconv.ParseUint(msg.Header.Get(headerControl), 10, 64); err == nil {
 			t.taken[at] = true
 		}
+	case kindRelease:
+		r.crashes--
 	case kindEnd:
 		t.settled = len(t.messages)
 		r.outcome = new(Outcome)

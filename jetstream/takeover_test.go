@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -153,6 +154,27 @@ func TestHandOver(t *testing.T) {
 	assert.Equal(t, []string{"user: go", "assistant: let me[hang]"}, w.texts("s"))
 	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("I see"))})})
 	assert.Equal(t, agentkernel.EndStop, w.wait("s", id).Reason)
+}
+
+// TestHandOversDoNotCount: workers that stop do not use up a request's attempts.
+func TestHandOversDoNotCount(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	id := w.submit("s", "go")
+	for range 4 {
+		asked := make(chan struct{})
+		stop := w.work(jetstream.WorkerConfig{MaxAttempts: 1, Agent: agent(agentkernel.Config{
+			Model: agentkernel.ChatModelFunc(func(ctx context.Context, req agentkernel.ModelRequest) iter.Seq2[agentkernel.StreamEvent, error] {
+				close(asked)
+				return agenttest.Script(agenttest.Stall()).Stream(ctx, req)
+			})})})
+		<-asked
+		stop()
+	}
+	w.work(jetstream.WorkerConfig{MaxAttempts: 1, Agent: agent(agentkernel.Config{Model: agenttest.Script(agenttest.Text("fine"))})})
+	o := w.wait("s", id)
+	assert.Equal(t, agentkernel.EndStop, o.Reason)
+	assert.Equal(t, 5, o.Attempts)
+	assert.Equal(t, []string{"user: go", "assistant: fine"}, w.texts("s"))
 }
 
 // TestGivesUp: a request that ends every worker is answered with that, and the next one is taken.

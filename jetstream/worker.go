@@ -26,8 +26,9 @@ type WorkerConfig struct {
 	Name string
 	// MaxSessions bounds the sessions that the worker has at once. Zero means 16.
 	MaxSessions int
-	// MaxAttempts bounds how often a request is taken up: one that ends every worker is given up
-	// after so many. Zero means 10.
+	// MaxAttempts bounds how many workers a request may end: one that died with it, or whose Agent
+	// failed. Then it is given up. Workers that stop, and brokers that are full or gone, do not count.
+	// Zero means 10.
 	MaxAttempts int
 	// RetryWait is after what time a request whose session is busy with an earlier one is looked
 	// at again. One that could not be worked on waits as long at first, then twice as long
