@@ -94,8 +94,9 @@ func (f *Follower) State() agentkernel.AgentState {
 //
 // An event of type [agentkernel.EventSnapshot] means: State was taken anew, and what comes follows
 // it. It is the first event, unless the place is known and kept; and it stands where events are
-// missing, above all those that a worker which died did not write. The run that was open then never ends:
-// a checker, or a screen, begins anew with State.
+// missing, above all those that a worker which died did not write, and before a run that begins with
+// another history than the last one ended with, such as one that a ContextManager cut. A run that was
+// open then never ends: a checker, or a screen, begins anew with State.
 //
 // Without a place it begins with the state before the run that is active, or was the last, and its
 // events; in the middle of a long one, with a state of that. It may be ranged over again, and

@@ -161,7 +161,7 @@ func (r *run) work(hand context.Context) error {
 		return err
 	}
 	events := newPump(r.bus, r.session, r.epoch, r.truth, r.progress.claims > 0, r.Worker.cfg.EventInterval)
-	var others sync.WaitGroup
+	var others sync.WaitGroup // the goroutines that write events and read controls; stop ends both
 	defer others.Wait()
 	ctxOthers, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

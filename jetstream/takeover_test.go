@@ -209,3 +209,70 @@ func TestSubmitTwice(t *testing.T) {
 	w.wait("s", w.submit("s", "next"))
 	assert.Equal(t, []string{"user: go", "assistant: a", "user: next", "assistant: b"}, w.texts("s"))
 }
+
+// TestDiedBeforeItSaidSo: where a worker said the last word and died before it wrote the outcome,
+// nothing is run again, and those who look on are told.
+func TestDiedBeforeItSaidSo(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	first := w.connect()
+	worker, err := jetstream.NewWorker(first, jetstream.WorkerConfig{
+		Config: jetstream.Config{AckWait: testConfig.AckWait, PublishWait: 300 * time.Millisecond},
+		Agent: agent(agentkernel.Config{
+			Model: agenttest.Script(agenttest.Text("that is all")),
+			StopGuard: func(context.Context, agentkernel.StopRequest) (agentkernel.StopDecision, error) {
+				first.Close()
+				return agentkernel.StopDecision{}, nil
+			},
+		}),
+		OnError: func(string, string, error) {},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- worker.Run(ctx) }()
+	defer func() { cancel(); <-stopped }()
+	id := w.submit("s", "go")
+	f, err := w.client.Follow("s", "")
+	require.NoError(t, err)
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script()})})
+	var seen watcher
+	for ev, err := range f.Events(t.Context()) {
+		require.NoError(t, err)
+		seen.take(ev, f.State())
+		if s := f.State(); len(s.Messages) == 2 && !s.IsRunning {
+			break
+		}
+	}
+	o := w.wait("s", id)
+	assert.Equal(t, agentkernel.EndStop, o.Reason)
+	assert.Equal(t, 2, o.Attempts)
+	assert.Empty(t, o.RunID)
+	assert.Equal(t, []string{"user: go", "assistant: that is all"}, w.texts("s"))
+	assert.NoError(t, seen.checker.Finish())
+}
+
+// TestKeysWithin: a call of a run that a tool makes has a key of its own, within that of the tool.
+func TestKeysWithin(t *testing.T) {
+	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
+	keys := make(chan string, 2)
+	note := tool("note", func(ctx context.Context) (string, error) {
+		keys <- jetstream.IdempotencyKey(ctx)
+		return jetstream.Session(ctx), nil
+	})
+	helper, err := agentkernel.AgentTool(agentkernel.AgentToolConfig{
+		Name: "helper", Description: "helps",
+		Agents: []agentkernel.SubAgent{{Name: "inner", Config: agentkernel.Config{
+			Model: agenttest.Script(agenttest.Call("c1", "note", "{}"), agenttest.Text("helped")), Tools: []agentkernel.Tool{note},
+		}}},
+	})
+	require.NoError(t, err)
+	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{
+		Model: agenttest.Script(agenttest.Call("c1", "note", "{}").Call("c2", "helper", `{"tasks":[{"agent":"inner","prompt":"go"}]}`), agenttest.Text("ok")),
+		Tools: []agentkernel.Tool{note, helper},
+	})})
+	w.wait("s", w.submit("s", "go"))
+	require.Len(t, keys, 2, w.texts("s"))
+	assert.Equal(t, "s/c1", <-keys)
+	assert.Regexp(t, `^s/c2/\w+/c1$`, <-keys)
+	assert.Empty(t, jetstream.IdempotencyKey(t.Context()))
+}

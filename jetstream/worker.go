@@ -172,11 +172,11 @@ func (w *Worker) handle(ctx context.Context, msg broker.Msg) {
 	meta, metaErr := msg.Metadata()
 	if !ok || id == "" || err != nil || metaErr != nil {
 		_ = msg.TermWithReason("no request")
-		w.cfg.OnError(session, id, fmt.Errorf("jetstream: dropped, it is no request: %w", cmp.Or(err, metaErr)))
+		w.cfg.OnError(session, id, errors.Join(errors.New("jetstream: dropped, it is no request"), err, metaErr))
 		return
 	}
 	alive := make(chan struct{})
-	var beat sync.WaitGroup
+	var beat sync.WaitGroup // ends with alive, below
 	beat.Go(func() { w.beat(msg, alive) })
 	err = w.serve(ctx, &taken{session: session, request: id, prompts: prompts, meta: meta})
 	close(alive)
