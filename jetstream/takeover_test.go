@@ -214,13 +214,14 @@ func TestSubmitTwice(t *testing.T) {
 // nothing is run again, and those who look on are told.
 func TestDiedBeforeItSaidSo(t *testing.T) {
 	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
-	first := w.connect()
+	first, gone := w.connect(), make(chan struct{})
 	worker, err := jetstream.NewWorker(first, jetstream.WorkerConfig{
 		Config: jetstream.Config{AckWait: testConfig.AckWait, PublishWait: 300 * time.Millisecond},
 		Agent: agent(agentkernel.Config{
 			Model: agenttest.Script(agenttest.Text("that is all")),
 			StopGuard: func(context.Context, agentkernel.StopRequest) (agentkernel.StopDecision, error) {
 				first.Close()
+				close(gone)
 				return agentkernel.StopDecision{}, nil
 			},
 		}),
@@ -232,11 +233,14 @@ func TestDiedBeforeItSaidSo(t *testing.T) {
 	go func() { stopped <- worker.Run(ctx) }()
 	defer func() { cancel(); <-stopped }()
 	id := w.submit("s", "go")
+	<-gone
 	f, err := w.client.Follow("s", "")
 	require.NoError(t, err)
 	w.work(jetstream.WorkerConfig{Agent: agent(agentkernel.Config{Model: agenttest.Script()})})
 	var seen watcher
-	for ev, err := range f.Events(t.Context()) {
+	watch, done := context.WithTimeout(t.Context(), 20*time.Second)
+	defer done()
+	for ev, err := range f.Events(watch) {
 		require.NoError(t, err)
 		seen.take(ev, f.State())
 		if s := f.State(); len(s.Messages) == 2 && !s.IsRunning {
