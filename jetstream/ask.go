@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
-	"github.com/nats-io/nats.go"
 	broker "github.com/nats-io/nats.go/jetstream"
 )
 
@@ -115,11 +114,8 @@ func (r *run) question(ctx context.Context, subject string, req *agentkernel.Gat
 
 // answer waits for what follows the question.
 func (r *run) answer(ctx context.Context, subject string, asked uint64) (d agentkernel.GateDecision, err error) {
-	nudges := make(chan *nats.Msg, 1)
-	sub, err := r.nc.ChanSubscribe(r.bus.cfg.subject(nudge, r.session), nudges)
-	if err == nil {
-		defer func() { _ = sub.Unsubscribe() }()
-	}
+	nudged, stop := r.nudges(r.session)
+	defer stop()
 	every := time.NewTicker(min(r.bus.cfg.AckWait/3, 5*time.Second))
 	defer every.Stop()
 	for {
@@ -139,7 +135,7 @@ func (r *run) answer(ctx context.Context, subject string, asked uint64) (d agent
 		select {
 		case <-ctx.Done():
 			return d, context.Cause(ctx)
-		case <-nudges:
+		case <-nudged:
 		case <-every.C:
 		}
 	}

@@ -223,3 +223,19 @@ func (b *bus) tailOnce(ctx context.Context, part string, cfg broker.OrderedConsu
 
 // nudge tells who looks at the session that there is something new. Who misses it finds it later.
 func (b *bus) nudge(session string) { _ = b.nc.Publish(b.cfg.subject(nudge, session), nil) }
+
+// nudges returns a channel that holds something once the session was nudged, and what ends it. It
+// is nil where there is no connection.
+func (b *bus) nudges(session string) (nudged <-chan struct{}, stop func()) {
+	there := make(chan struct{}, 1)
+	sub, err := b.nc.Subscribe(b.cfg.subject(nudge, session), func(*nats.Msg) {
+		select {
+		case there <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return nil, func() {}
+	}
+	return there, func() { _ = sub.Unsubscribe() }
+}

@@ -53,7 +53,8 @@ func child(role string) int {
 
 func dial(address string) (*nats.Conn, error) {
 	return nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
-		nats.ReconnectWait(50*time.Millisecond), nats.Timeout(time.Second))
+		nats.ReconnectWait(50*time.Millisecond), nats.Timeout(time.Second),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 }
 
 func childWorker(ctx context.Context) error {

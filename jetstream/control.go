@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
-	"github.com/nats-io/nats.go"
 	broker "github.com/nats-io/nats.go/jetstream"
 )
 
@@ -131,10 +130,8 @@ func (c *controls) waits() bool { return len(c.steering.Items())+len(c.followUps
 
 // watch reads until ctx ends: when nudged, and every while, in case a nudge was lost.
 func (c *controls) watch(ctx context.Context) {
-	nudges := make(chan *nats.Msg, 1)
-	if sub, err := c.nc.ChanSubscribe(c.cfg.subject(nudge, c.session), nudges); err == nil {
-		defer func() { _ = sub.Unsubscribe() }()
-	}
+	nudged, stop := c.nudges(c.session)
+	defer stop()
 	every := time.NewTicker(min(c.cfg.AckWait/3, 5*time.Second))
 	defer every.Stop()
 	for {
@@ -142,7 +139,7 @@ func (c *controls) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-nudges:
+		case <-nudged:
 		case <-every.C:
 		}
 	}

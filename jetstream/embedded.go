@@ -91,9 +91,11 @@ func (b *Broker) URL() string {
 	return b.server.ClientURL()
 }
 
-// Connect returns a connection from within the process. It is the caller's to close.
+// Connect returns a connection from within the process. It is the caller's to close. Errors that
+// belong to no call are told to nobody, unless an option says otherwise.
 func (b *Broker) Connect(options ...nats.Option) (*nats.Conn, error) {
-	return nats.Connect("", append(options, nats.InProcessServer(b.server))...)
+	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	return nats.Connect("", append([]nats.Option{silent, nats.InProcessServer(b.server)}, options...)...)
 }
 
 // Close ends the broker and waits until its files are closed.

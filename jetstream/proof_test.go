@@ -1,3 +1,5 @@
+//go:build unix
+
 package jetstream_test
 
 import (
@@ -14,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,7 +40,7 @@ type proof struct {
 func proofSize() proof {
 	text := os.Getenv("AGENTKERNEL_FULL")
 	if text == "" {
-		return proof{sessions: 30, turns: 2, restarts: 1, every: 700 * time.Millisecond, limit: time.Minute}
+		return proof{sessions: 30, turns: 3, restarts: 1, every: 700 * time.Millisecond, limit: time.Minute}
 	}
 	n := 1
 	if more, err := strconv.Atoi(text); err == nil && more > 1 {
@@ -53,6 +56,7 @@ type children struct {
 	address string
 	running map[string]*exec.Cmd
 	kills   map[string]time.Time // of workers, by process id
+	woken   int                  // workers that fell silent and woke
 }
 
 func (c *children) start(name, role string) {
@@ -78,21 +82,42 @@ func (c *children) killAll() {
 	}
 }
 
-// storm kills a worker each time that every has passed and the broker now and then, and starts them again.
+// signal stops a process where it is, or lets it go on.
+func (c *children) signal(name string, s syscall.Signal) { _ = c.running[name].Process.Signal(s) }
+
+// storm takes a worker each time that every has passed: two of three are killed and started
+// again, the third only falls silent for longer than AckWait, and wakes. Now and then it is
+// the broker that is killed.
 func (c *children) storm(ctx context.Context, every time.Duration, restarts int) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	wakes := make(map[string]time.Time)
 	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+		for name, at := range wakes {
+			if time.Now().After(at) {
+				c.signal(name, syscall.SIGCONT)
+				delete(wakes, name)
+				c.woken++
+			}
+		}
 		name := fmt.Sprintf("worker%d", rand.N(3))
-		pid := strconv.Itoa(c.running[name].Process.Pid)
-		c.kill(name)
-		c.kills[pid] = time.Now()
-		c.start(name, "worker")
+		for !wakes[name].IsZero() {
+			name = fmt.Sprintf("worker%d", rand.N(3))
+		}
+		if n%3 == 2 {
+			c.signal(name, syscall.SIGSTOP)
+			wakes[name] = time.Now().Add(proofConfig.AckWait * 3 / 2)
+		} else {
+			pid := strconv.Itoa(c.running[name].Process.Pid)
+			c.kill(name)
+			c.kills[pid] = time.Now()
+			c.start(name, "worker")
+		}
 		if n%4 == 3 && restarts > 0 {
 			restarts--
 			c.kill("broker")
@@ -108,7 +133,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestProof: workers are killed every second and the broker now and then, while many clients have
+// TestProof: workers are killed, or fall silent and wake, every second, and the broker now and then, while many clients have
 // their sessions, drop out and come back. Every request is answered; each message is there once
 // and in order; a call that must not run twice does not; every client sees a stream that keeps
 // its contract.
@@ -155,8 +180,8 @@ func TestProof(t *testing.T) {
 	}
 	checkCalls(t, filepath.Join(c.dir, "calls"), size)
 	requests := size.sessions * size.turns
-	t.Logf("%d requests, %d messages in %v: %.0f requests/s; %d workers killed, %d restarts of the broker, %d restart marks",
-		requests, 5*requests, took.Round(time.Millisecond), float64(requests)/took.Seconds(), len(c.kills), size.restarts, marks)
+	t.Logf("%d requests, %d messages in %v: %.0f requests/s; %d workers killed, %d woken, %d restarts of the broker, %d restart marks",
+		requests, 5*requests, took.Round(time.Millisecond), float64(requests)/took.Seconds(), len(c.kills), c.woken, size.restarts, marks)
 	logTakeovers(t, nc, c.kills)
 }
 
