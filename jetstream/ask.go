@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -20,6 +21,12 @@ const (
 	kindWithdrawn = "withdrawn"
 )
 
+// resumePrefix begins the ids of requests that go on with an answer.
+const resumePrefix = "_resume-"
+
+// headerResume is on the answer to a call that no run waits for.
+const headerResume = "Ak-Resume"
+
 // Question is a call that waits for a person's answer.
 type Question struct {
 	// Call is its id, Tool and Args what it would do, Label that in words.
@@ -29,6 +36,8 @@ type Question struct {
 	Label string          `json:"label,omitempty"`
 	// Text is what the gate said.
 	Text string `json:"text,omitempty"`
+	// Suspended: no run waits for the answer, which begins one.
+	Suspended bool `json:"suspended,omitempty"`
 	// Time is when it was asked, by the broker's clock.
 	Time time.Time `json:"-"`
 }
@@ -44,7 +53,8 @@ type answer struct {
 var errNoAsk = errors.New("jetstream: Ask needs the context that a worker's run gave to its gate")
 
 // Ask asks the session's clients about a call, and waits for the first answer: for a gate of a
-// worker's run, with the context and the request that it got. A question that was asked before
+// worker's run, with the context and the request that it got. It is for answers that come soon; a
+// gate that returns [agentkernel.Suspend] instead asks too, and nothing waits: see [Client.Answer]. A question that was asked before
 // the run changed hands is not asked again; one that was answered meanwhile is answered. It ends
 // with ctx, and with [WorkerConfig.AskWait].
 func Ask(ctx context.Context, req agentkernel.GateRequest, text string) (agentkernel.GateDecision, error) {
@@ -53,7 +63,8 @@ func Ask(ctx context.Context, req agentkernel.GateRequest, text string) (agentke
 		return agentkernel.GateDecision{}, errNoAsk
 	}
 	subject := r.askSubject(r.session, req.Call.ID)
-	asked, err := r.question(ctx, subject, &req, text)
+	asked, err := r.question(ctx, subject, Question{Call: req.Call.ID, Tool: req.Call.Name, Args: req.Call.Args,
+		Label: req.Label, Text: text})
 	if err != nil {
 		return agentkernel.GateDecision{}, err
 	}
@@ -95,8 +106,8 @@ func (b *bus) askSubject(session, call string) string {
 }
 
 // question makes sure that the question is asked, and returns its place.
-func (r *run) question(ctx context.Context, subject string, req *agentkernel.GateRequest, text string) (uint64, error) {
-	data, err := json.Marshal(Question{Call: req.Call.ID, Tool: req.Call.Name, Args: req.Call.Args, Label: req.Label, Text: text})
+func (r *run) question(ctx context.Context, subject string, q Question) (uint64, error) {
+	data, err := json.Marshal(q)
 	if err != nil {
 		return 0, err
 	}
@@ -177,7 +188,8 @@ func (c *Client) lastAsk(ctx context.Context, subject string) (last *broker.RawS
 }
 
 // Answer answers the call of a session that waits for it. Of several answers the first counts; the
-// others are [ErrAnswered]. A call that does not wait is [ErrNotAsked]: it was withdrawn, or never
+// others are [ErrAnswered]. Where the run ended as suspended the answer is a request of its own, which goes
+// on with the call, on any worker, hours later. A call that does not wait is [ErrNotAsked]: it was withdrawn, or never
 // asked about.
 func (c *Client) Answer(ctx context.Context, session, call string, d agentkernel.GateDecision) error {
 	if err := checkSession(session); err != nil {
@@ -191,18 +203,88 @@ func (c *Client) Answer(ctx context.Context, session, call string, d agentkernel
 	case last == nil || last.Header.Get(headerKind) == kindWithdrawn:
 		return ErrNotAsked
 	case last.Header.Get(headerKind) == kindAnswer:
-		return ErrAnswered
+		// Whoever gave it may have died before the next line.
+		return errors.Join(ErrAnswered, c.resume(ctx, session, last))
+	}
+	var q Question
+	if err := json.Unmarshal(last.Data, &q); err != nil {
+		return fmt.Errorf("jetstream: %w", err)
 	}
 	data, err := json.Marshal(answer(d))
 	if err != nil {
 		return fmt.Errorf("jetstream: %w", err)
 	}
 	msg := message(subject, data, headerKind, kindAnswer)
-	if _, err := c.publish(ctx, streamAsks, msg, rand.Text(), last.Sequence); errors.Is(err, ErrFenced) {
+	if q.Suspended {
+		msg.Header.Set(headerResume, "1")
+	}
+	at, err := c.publish(ctx, streamAsks, msg, rand.Text(), last.Sequence)
+	if errors.Is(err, ErrFenced) {
 		return ErrAnswered
 	} else if err != nil {
 		return err
 	}
 	c.nudge(session)
+	return c.resume(ctx, session, &broker.RawStreamMsg{Sequence: at, Header: msg.Header})
+}
+
+// resume submits the request that goes on with an answer, once.
+func (c *Client) resume(ctx context.Context, session string, answer *broker.RawStreamMsg) error {
+	if answer.Header.Get(headerResume) == "" {
+		return nil
+	}
+	return c.submit(ctx, session, fmt.Sprintf("%s%d", resumePrefix, answer.Sequence), nil)
+}
+
+// suspend asks what a run left to be asked that ended as suspended.
+func (r *run) suspend(ctx context.Context, left []agentkernel.Suspension) error {
+	for _, s := range left {
+		if s.Ask == nil {
+			continue
+		}
+		args := s.Args
+		if args == nil {
+			args = s.Call.Args
+		}
+		_, err := r.question(ctx, r.askSubject(r.session, s.Call.ID), Question{Call: s.Call.ID, Tool: s.Call.Name,
+			Args: args, Label: s.Label, Text: s.Ask.Text, Suspended: true})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// resumption is what the run is told of the calls that the one before left open, with the answers
+// that there are. It is nil where there are none.
+func (r *run) resumption(ctx context.Context) (*agentkernel.Resumption, error) {
+	if len(r.truth.suspended) == 0 {
+		return nil, nil
+	}
+	out := &agentkernel.Resumption{Suspended: r.truth.suspended, Answers: make(map[string]agentkernel.GateDecision)}
+	for _, s := range r.truth.suspended {
+		for msg, err := range r.records(ctx, streamAsks, r.askSubject(r.session, s.Call.ID), 1) {
+			if err != nil {
+				return nil, err
+			}
+			var a answer
+			if msg.Header.Get(headerKind) == kindAnswer && json.Unmarshal(msg.Data, &a) == nil {
+				out.Answers[s.Call.ID] = agentkernel.GateDecision(a)
+			}
+		}
+	}
+	return out, nil
+}
+
+// withdrawOthers withdraws what was asked about calls that no longer wait.
+func (r *run) withdrawOthers(ctx context.Context, waiting []agentkernel.Suspension) {
+	for _, s := range r.truth.suspended {
+		if slices.ContainsFunc(waiting, func(w agentkernel.Suspension) bool { return w.Call.ID == s.Call.ID }) {
+			continue
+		}
+		subject := r.askSubject(r.session, s.Call.ID)
+		if first, err := r.next(ctx, streamAsks, subject, 1); err == nil && first != nil {
+			r.withdraw(ctx, subject, first.Sequence) // refused where it was answered
+		}
+	}
 }

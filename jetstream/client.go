@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/nats-io/nats.go"
@@ -37,13 +38,21 @@ func (c *Client) Submit(ctx context.Context, session string, req Request) (id st
 	if err := errors.Join(checkSession(session), checkID(id)); err != nil {
 		return "", err
 	}
-	data, err := sayData(req.Messages)
+	if strings.HasPrefix(id, resumePrefix) {
+		return "", fmt.Errorf("jetstream: ids of requests that begin with %s are the package's own", resumePrefix)
+	}
+	return id, c.submit(ctx, session, id, req.Messages)
+}
+
+// submit puts a request into the queue.
+func (c *Client) submit(ctx context.Context, session, id string, messages []agentkernel.AgentMessage) error {
+	data, err := sayData(messages)
 	if err != nil {
-		return "", err
+		return err
 	}
 	msg := message(c.cfg.subject(streamWork, session), data, headerRequest, id)
 	_, err = c.publish(ctx, streamWork, msg, token(session)+"."+id, anywhere)
-	return id, err
+	return err
 }
 
 func checkID(id string) error {

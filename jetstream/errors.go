@@ -19,7 +19,7 @@ var (
 	ErrFenced = errors.New("jetstream: another worker has the session")
 	// ErrTooLarge: a record is larger than the broker's max_payload. Nothing was written.
 	ErrTooLarge = errors.New("jetstream: the record is larger than the broker takes")
-	// ErrNotAsked: no call with that id waits for an answer.
+	// ErrNotAsked: no call with that id waits for an answer, or not any more.
 	ErrNotAsked = errors.New("jetstream: that call does not wait for an answer")
 	// ErrAnswered: somebody else answered first.
 	ErrAnswered = errors.New("jetstream: the call has been answered already")

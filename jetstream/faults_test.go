@@ -148,8 +148,9 @@ func TestBadArguments(t *testing.T) {
 	w := newWorld(t, testConfig, jetstream.EmbeddedConfig{})
 	ctx := t.Context()
 	for name, do := range map[string]func() error{
-		"no session": func() error { _, err := w.client.Submit(ctx, "", prompt("x")); return err },
-		"id":         func() error { _, err := w.client.Submit(ctx, "s", jetstream.Request{ID: "a b"}); return err },
+		"no session":    func() error { _, err := w.client.Submit(ctx, "", prompt("x")); return err },
+		"id":            func() error { _, err := w.client.Submit(ctx, "s", jetstream.Request{ID: "a b"}); return err },
+		"id of our own": func() error { _, err := w.client.Submit(ctx, "s", jetstream.Request{ID: "_resume-1"}); return err },
 		"role": func() error {
 			_, err := w.client.Submit(ctx, "s", jetstream.Request{Messages: []agentkernel.AgentMessage{agentkernel.Message{Role: agentkernel.RoleAssistant}}})
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -150,6 +151,9 @@ func (r *run) work(hand context.Context) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Resume, err = r.resumption(hand); err != nil {
+		return err
+	}
 	ctx, abort := context.WithCancelCause(context.WithValue(context.WithoutCancel(hand), runKey{}, r))
 	defer abort(nil)
 	defer context.AfterFunc(hand, func() { abort(errHandOver) })()
@@ -213,6 +217,8 @@ func (r *run) left() []agentkernel.AgentMessage {
 func (r *run) finished(ctx context.Context) (agentkernel.EndReason, bool) {
 	settled := len(agentkernel.ValidateHistory(r.truth.messages)) == 0
 	switch {
+	case r.progress.claims == 0 && len(r.truth.suspended) == 0 && len(r.prompts) == 0 && strings.HasPrefix(r.request, resumePrefix) && settled:
+		return agentkernel.EndStop, true // the calls were answered with another one
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errHandOver):
 		return agentkernel.EndAborted, settled
 	case r.progress.claims == 0 || len(r.left()) > 0 || !settled || len(r.truth.messages) == 0,
@@ -232,7 +238,9 @@ func (r *run) loop(ctx context.Context, cfg agentkernel.Config, events *pump) (l
 			events.add(ctx, ev)
 			last = ev
 		}
-		if last.Err != nil || last.Summary.EndReason == agentkernel.EndTerminated || r.controls.read(ctx) != nil || !r.controls.waits() {
+		cfg.Resume = nil
+		if last.Err != nil || last.Summary.EndReason == agentkernel.EndTerminated ||
+			last.Summary.EndReason == agentkernel.EndSuspended || r.controls.read(ctx) != nil || !r.controls.waits() {
 			return last
 		}
 		history, prompts = events.enc.State().Messages, nil
@@ -258,6 +266,10 @@ func (r *run) close(hand context.Context, last agentkernel.Event) error {
 	if kind != nil {
 		o.Kind, o.Error = kind.Kind, kind.Error()
 	}
+	if err := r.suspend(ctx, last.Summary.Suspended); err != nil {
+		return err
+	}
+	r.withdrawOthers(ctx, last.Summary.Suspended)
 	return r.end(ctx, o)
 }
 

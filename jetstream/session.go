@@ -66,6 +66,9 @@ type truth struct {
 	settled  int // messages from before the claim that is open, or all
 	requests map[string]*progress
 	taken    map[uint64]bool // controls whose message was said
+	// suspended are the calls that the last run left open because they never began. A claim since
+	// then means that they may have.
+	suspended []agentkernel.Suspension
 }
 
 // progress is how far a request came.
@@ -99,6 +102,7 @@ func (t *truth) add(msg *broker.RawStreamMsg) error {
 	switch kind := msg.Header.Get(headerKind); kind {
 	case kindClaim:
 		r.claims++
+		t.suspended = nil
 		r.crashes++
 		t.settled = len(t.messages)
 	case kindMessage:
@@ -122,7 +126,12 @@ func (t *truth) add(msg *broker.RawStreamMsg) error {
 	case kindEnd:
 		t.settled = len(t.messages)
 		r.outcome = new(Outcome)
-		return json.Unmarshal(msg.Data, r.outcome)
+		if err := json.Unmarshal(msg.Data, r.outcome); err != nil {
+			return err
+		}
+		if r.outcome.Summary != nil {
+			t.suspended = r.outcome.Summary.Suspended
+		}
 	default:
 		return fmt.Errorf("kind %q is unknown", kind)
 	}
