@@ -153,7 +153,7 @@ func (a *Agent) start(ctx context.Context, prompts []AgentMessage, p *pipe) (*Ru
 		return nil, err
 	}
 	admitted = true
-	d := &delivery{agent: a, run: run, pipe: p, before: a.succeed(run), events: start(ctx, cancel, job)}
+	d := &delivery{agent: a, run: run, pipe: p, before: a.succeed(run), events: start(ctx, cancel, job).ring}
 	// Ends after AgentEnd was delivered; Wait waits for it.
 	go d.loop()
 	return run, nil
@@ -195,6 +195,7 @@ func (a *Agent) claim(run *Run, prompts []AgentMessage) (job, error) {
 		live:    a.liveSettings,
 		queued:  &run.queued,
 
+		ringed:   true,
 		replaced: a.state.replaced(),
 		closing:  func(force bool) bool { return a.closeRun(run, force) },
 	}, nil

@@ -1,0 +1,115 @@
+package agentkernel
+
+import "sync/atomic"
+
+// ring carries the events of a run to the goroutine that delivers them, in order. An event is
+// written into its place and read there, where a channel would copy it in and out again.
+//
+// One goroutine at a time writes, and one at a time reads. A writer waits while all places are
+// full, a reader while all are empty: on a channel, which testing/synctest counts as waiting.
+type ring struct {
+	places []Event
+
+	writing int // the place that is written next
+	written atomic.Uint64
+	writer  sleeper
+	_       [64]byte // so that writer and reader do not wait for each other's cache lines
+
+	reading int // the place that is read next
+	read    atomic.Uint64
+	reader  sleeper
+	_       [64]byte
+
+	closed atomic.Bool
+}
+
+// newRing returns a ring in which so many events can wait while one more is being read.
+func newRing(waiting int) *ring {
+	return &ring{places: make([]Event, waiting+1), writer: newSleeper(), reader: newSleeper()}
+}
+
+// free returns the place of the next event, nil where all are full. It holds nothing, or an
+// earlier update.
+func (r *ring) free() *Event {
+	if !r.hasRoom() {
+		return nil
+	}
+	return &r.places[r.writing]
+}
+
+// wait is free once there is room.
+func (r *ring) wait() *Event {
+	for !r.hasRoom() {
+		r.writer.sleep(r.hasRoom)
+	}
+	return &r.places[r.writing]
+}
+
+func (r *ring) hasRoom() bool { return r.written.Load()-r.read.Load() < uint64(len(r.places)) }
+
+// put hands the event over that was written into the place that free returned.
+func (r *ring) put() {
+	if r.writing++; r.writing == len(r.places) {
+		r.writing = 0
+	}
+	r.written.Add(1)
+	r.reader.rouse()
+}
+
+// close tells the reader that no more events come.
+func (r *ring) close() {
+	r.closed.Store(true)
+	r.reader.rouse()
+}
+
+// next returns the next event where it is, nil behind the last one. It is the reader's until done.
+func (r *ring) next() *Event {
+	for r.isEmpty() {
+		if r.closed.Load() && r.isEmpty() {
+			return nil
+		}
+		r.reader.sleep(r.hasNews)
+	}
+	return &r.places[r.reading]
+}
+
+func (r *ring) isEmpty() bool { return r.written.Load() == r.read.Load() }
+func (r *ring) hasNews() bool { return r.closed.Load() || !r.isEmpty() }
+
+// done gives the place back of the event that next returned. What updates refer to is kept until
+// the place is used again, since that is soon.
+func (r *ring) done() {
+	if ev := &r.places[r.reading]; ev.Type != EventMessageUpdate {
+		*ev = Event{}
+	}
+	if r.reading++; r.reading == len(r.places) {
+		r.reading = 0
+	}
+	r.read.Add(1)
+	r.writer.rouse()
+}
+
+// sleeper is a goroutine that waits for another one.
+type sleeper struct {
+	asleep atomic.Bool
+	wake   chan struct{} // capacity 1
+}
+
+func newSleeper() sleeper { return sleeper{wake: make(chan struct{}, 1)} }
+
+// sleep waits until the other goroutine made awake true and then called rouse. It may return
+// before that.
+func (s *sleeper) sleep(awake func() bool) {
+	s.asleep.Store(true)
+	if awake() && s.asleep.CompareAndSwap(true, false) {
+		return // where it does not, the other one is about to send
+	}
+	<-s.wake
+}
+
+// rouse ends the other goroutine's sleep.
+func (s *sleeper) rouse() {
+	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
+		s.wake <- struct{}{}
+	}
+}
