@@ -98,8 +98,10 @@ func (r *run) update(g growth) {
 	m := p.boxed()
 	ev := r.draft()
 	ev.Attempt, ev.Message = r.call.attempt, m
-	ev.Delta, ev.DeltaKind, ev.ContentIndex = g.delta, g.kind, g.index
-	ev.ToolID, ev.Tool = "", ""
+	ev.Delta, ev.ContentIndex = g.delta, g.index
+	if ev.DeltaKind != g.kind {
+		ev.DeltaKind, ev.ToolID, ev.Tool = g.kind, "", ""
+	}
 	if g.call != nil {
 		ev.ToolID, ev.Tool = g.call.id, g.call.shownName()
 	}

@@ -31,7 +31,9 @@ type outlet struct {
 
 // emit stamps ev and sends it, blocking while there is no room.
 func (e *emitter) emit(ev Event) {
-	e.stamp(&ev, e.clock.stamp(ev.Type))
+	e.seq++
+	ev.RunID, ev.ParentRunID, ev.Seq, ev.Turn = e.runID, e.parentID, e.seq, e.turn
+	ev.Time = e.clock.stamp(ev.Type)
 	e.tally(&ev)
 	if e.ring != nil {
 		*e.place() = ev
@@ -40,21 +42,19 @@ func (e *emitter) emit(ev Event) {
 }
 
 // draft returns the next update, for the caller to fill in all that updates have, and to send:
-// where it will be read, if that can be. It holds what an earlier update left there.
+// where it will be read, if that can be. What an earlier update of the run left there holds on:
+// to write the same again is not for nothing, while the garbage collector asks to be told.
 func (e *emitter) draft() *Event {
 	at, ev := e.clock.stamp(EventMessageUpdate), e.drafted
 	if e.ring != nil {
 		ev = e.place()
 	}
-	ev.Type = EventMessageUpdate
-	e.stamp(ev, at)
-	return ev
-}
-
-// stamp fills in what all events have.
-func (e *emitter) stamp(ev *Event, at time.Time) {
+	if ev.Type != EventMessageUpdate || ev.RunID != e.runID {
+		*ev = Event{Type: EventMessageUpdate, RunID: e.runID, ParentRunID: e.parentID}
+	}
 	e.seq++
-	ev.RunID, ev.ParentRunID, ev.Seq, ev.Turn, ev.Time = e.runID, e.parentID, e.seq, e.turn, at
+	ev.Seq, ev.Time, ev.Turn = e.seq, at, e.turn
+	return ev
 }
 
 // place is where the next event goes in the ring, as soon as there is room.

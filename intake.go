@@ -87,15 +87,15 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 	if in.end.over() || in.r.stopped() || in.watch.idle.Load() {
 		return false
 	}
-	if in.end.err = failure; failure == nil {
-		in.end.err = in.r.take(&ev)
-		in.end.done = ev.Type == StreamEventDone && in.end.err == nil
-		in.end.reason, in.end.raw = ev.StopReason, ev.RawStopReason
+	if failure == nil {
+		failure = in.r.take(&ev)
 	}
-	if in.end.over() {
-		in.watch.finish()
+	if failure == nil && ev.Type != StreamEventDone {
+		return true
 	}
-	return !in.end.over()
+	in.end = streamEnd{done: failure == nil, reason: ev.StopReason, raw: ev.RawStopReason, err: failure}
+	in.watch.finish()
+	return false
 }
 
 // heard notes that the run has taken an increment in. Events that came of it, those behind

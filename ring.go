@@ -8,19 +8,22 @@ import "sync/atomic"
 // One goroutine at a time writes, and one at a time reads. A writer waits while all places are
 // full, a reader while all are empty: on a channel, which testing/synctest counts as waiting.
 type ring struct {
-	places []Event
+	places         []Event
+	closed         atomic.Bool
+	writer, reader sleeper
 
-	writing int // the place that is written next
-	written atomic.Uint64
-	writer  sleeper
-	_       [64]byte // so that writer and reader do not wait for each other's cache lines
-
-	reading int // the place that is read next
-	read    atomic.Uint64
-	reader  sleeper
+	// What one side writes for each event is apart from the rest, so that the other one need not
+	// wait for it.
 	_       [64]byte
+	writing int    // the place that is written next
+	room    uint64 // how many are known to be free
+	written atomic.Uint64
 
-	closed atomic.Bool
+	_       [64]byte
+	reading int    // the place that is read next
+	ready   uint64 // how many are known to be full
+	read    atomic.Uint64
+	_       [64]byte
 }
 
 // newRing returns a ring in which so many events can wait while one more is being read.
@@ -31,7 +34,7 @@ func newRing(waiting int) *ring {
 // free returns the place of the next event, nil where all are full. It holds nothing, or an
 // earlier update.
 func (r *ring) free() *Event {
-	if !r.hasRoom() {
+	if r.room == 0 && !r.hasRoom() {
 		return nil
 	}
 	return &r.places[r.writing]
@@ -45,13 +48,17 @@ func (r *ring) wait() *Event {
 	return &r.places[r.writing]
 }
 
-func (r *ring) hasRoom() bool { return r.written.Load()-r.read.Load() < uint64(len(r.places)) }
+func (r *ring) hasRoom() bool {
+	r.room = uint64(len(r.places)) - (r.written.Load() - r.read.Load())
+	return r.room > 0
+}
 
 // put hands the event over that was written into the place that free returned.
 func (r *ring) put() {
 	if r.writing++; r.writing == len(r.places) {
 		r.writing = 0
 	}
+	r.room--
 	r.written.Add(1)
 	r.reader.rouse()
 }
@@ -64,8 +71,8 @@ func (r *ring) close() {
 
 // next returns the next event where it is, nil behind the last one. It is the reader's until done.
 func (r *ring) next() *Event {
-	for r.isEmpty() {
-		if r.closed.Load() && r.isEmpty() {
+	for r.ready == 0 && !r.hasEvents() {
+		if r.closed.Load() && !r.hasEvents() {
 			return nil
 		}
 		r.reader.sleep(r.hasNews)
@@ -73,8 +80,12 @@ func (r *ring) next() *Event {
 	return &r.places[r.reading]
 }
 
-func (r *ring) isEmpty() bool { return r.written.Load() == r.read.Load() }
-func (r *ring) hasNews() bool { return r.closed.Load() || !r.isEmpty() }
+func (r *ring) hasEvents() bool {
+	r.ready = r.written.Load() - r.read.Load()
+	return r.ready > 0
+}
+
+func (r *ring) hasNews() bool { return r.hasEvents() || r.closed.Load() }
 
 // done gives the place back of the event that next returned. What updates refer to is kept until
 // the place is used again, since that is soon.
@@ -85,6 +96,7 @@ func (r *ring) done() {
 	if r.reading++; r.reading == len(r.places) {
 		r.reading = 0
 	}
+	r.ready--
 	r.read.Add(1)
 	r.writer.rouse()
 }

@@ -8,10 +8,17 @@ type headers struct {
 	blocks []ContentBlock // without the calls, which each snapshot has its own of
 	calls  []headerCall
 
-	// messagesOut, blocksOut and callsOut are where snapshots take their memory.
+	// These are where snapshots take their memory.
+	singles     slab[single]
 	messagesOut slab[Message]
 	blocksOut   slab[ContentBlock]
 	callsOut    slab[ToolCall]
+}
+
+// single is a message with its one block.
+type single struct {
+	message Message
+	block   [1]ContentBlock
 }
 
 type headerCall struct {
@@ -42,14 +49,30 @@ func (p *partial) refresh(i int) {
 
 // snapshot is the message so far, with a slice of blocks of its own.
 func (p *partial) snapshot() Message {
-	return Message{Role: RoleAssistant, Content: p.headers.copied(), Timestamp: p.started, Model: p.model}
+	m := Message{Content: p.headers.blocksOut.take(len(p.headers.blocks))}
+	p.copyTo(&m)
+	return m
 }
 
 // boxed is a snapshot as an event carries it.
 func (p *partial) boxed() AgentMessage {
-	m := &p.headers.messagesOut.take(1)[0]
-	m.Role, m.Content, m.Timestamp, m.Model = RoleAssistant, p.headers.copied(), p.started, p.model
+	h := &p.headers
+	var m *Message
+	if n := len(h.blocks); n == 1 {
+		one := &h.singles.take(1)[0]
+		m, one.message.Content = &one.message, one.block[:]
+	} else {
+		m = &h.messagesOut.take(1)[0]
+		m.Content = h.blocksOut.take(n)
+	}
+	p.copyTo(m)
 	return inPlace(m)
+}
+
+// copyTo makes m, which has room for the blocks, the message so far.
+func (p *partial) copyTo(m *Message) {
+	m.Role, m.Timestamp, m.Model = RoleAssistant, p.started, p.model
+	p.headers.copyTo(m.Content)
 }
 
 // inPlace returns the Message that m points to as an AgentMessage, which refers to it where it
@@ -60,10 +83,9 @@ func inPlace(m *Message) AgentMessage {
 	return boxed
 }
 
-// copied returns the blocks in memory that nobody else has. It copies the fields that are in
+// copyTo writes the blocks into memory that nobody else has. It copies the fields that are in
 // use, since a copy of the whole would tell the garbage collector of all of them.
-func (h *headers) copied() []ContentBlock {
-	content := h.blocksOut.take(len(h.blocks))
+func (h *headers) copyTo(content []ContentBlock) {
 	for i := range content {
 		from, to := &h.blocks[i], &content[i]
 		if to.Type = from.Type; from.Type == ContentThinking {
@@ -72,21 +94,21 @@ func (h *headers) copied() []ContentBlock {
 			to.Text = from.Text
 		}
 	}
-	if len(h.calls) > 0 {
-		calls := h.callsOut.take(len(h.calls))
-		for i := range calls {
-			from, to := &h.calls[i], &calls[i]
-			to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
-			content[from.block].ToolCall = to
-		}
+	if len(h.calls) == 0 {
+		return
 	}
-	return content
+	calls := h.callsOut.take(len(h.calls))
+	for i := range calls {
+		from, to := &h.calls[i], &calls[i]
+		to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
+		content[from.block].ToolCall = to
+	}
 }
 
 // slab hands out items that are allocated many at once, the more the longer it is in use.
 type slab[T any] struct {
-	free []T
-	last int // how many were allocated the last time
+	items []T
+	used  int
 }
 
 const (
@@ -99,12 +121,10 @@ const (
 
 // take returns n new items.
 func (s *slab[T]) take(n int) []T {
-	if len(s.free) < n {
-		s.last = min(max(firstSlab, 3*s.last), max(usualSlab, min(4*n, mostSlab)))
-		s.last = max(s.last/n*n, n)
-		s.free = make([]T, s.last)
+	if len(s.items)-s.used < n {
+		more := min(max(firstSlab, 3*len(s.items)), max(usualSlab, min(4*n, mostSlab)))
+		s.items, s.used = make([]T, max(more/n*n, n)), 0
 	}
-	out := s.free[:n:n]
-	s.free = s.free[n:]
-	return out
+	s.used += n
+	return s.items[s.used-n : s.used : s.used]
 }
