@@ -387,11 +387,9 @@ func (p *partial) finished(stop StopReason, raw string) Message {
 	return m
 }
 
-// whole is a snapshot with all that shows only at the end. It stands alone: the memory of
-// snapshots holds on to the texts of those before it.
+// whole is a snapshot with all that shows only at the end.
 func (p *partial) whole() Message {
 	m := p.snapshot()
-	m.Content = ownBlocks(m.Content)
 	m.Usage = p.usage.clone()
 	for i := range p.blocks {
 		m.Content[i].Signature = p.blocks[i].signature

@@ -38,7 +38,6 @@ func (r *run) stream(req ModelRequest) streamEnd {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	model, in := r.settings.model, &intake{r: r, ctx: r.ctx}
-	in.visit.left = make(chan struct{})
 	in.watch = idleWatch{began: r.clock.began, run: r.ctx, visit: &in.visit,
 		limit: r.cfg.StreamIdleTimeout, grace: r.cfg.StopTimeout, cancel: cancel}
 	in.watch.start()

@@ -47,10 +47,12 @@ func (p *partial) refresh(i int) {
 	}
 }
 
-// snapshot is the message so far, with a slice of blocks of its own.
+// snapshot is the message so far. It stands alone: the memory of those that events carry holds
+// on to the texts of those before.
 func (p *partial) snapshot() Message {
-	m := Message{Content: p.headers.blocksOut.take(len(p.headers.blocks))}
-	p.copyTo(&m)
+	h := &p.headers
+	m := Message{Content: make([]ContentBlock, len(h.blocks))}
+	p.copyTo(&m, make([]ToolCall, len(h.calls)))
 	return m
 }
 
@@ -65,14 +67,18 @@ func (p *partial) boxed() AgentMessage {
 		m = &h.messagesOut.take(1)[0]
 		m.Content = h.blocksOut.take(n)
 	}
-	p.copyTo(m)
+	var calls []ToolCall
+	if len(h.calls) > 0 {
+		calls = h.callsOut.take(len(h.calls))
+	}
+	p.copyTo(m, calls)
 	return inPlace(m)
 }
 
-// copyTo makes m, which has room for the blocks, the message so far.
-func (p *partial) copyTo(m *Message) {
+// copyTo makes m, which has room for the blocks, the message so far, with its calls in calls.
+func (p *partial) copyTo(m *Message, calls []ToolCall) {
 	m.Role, m.Timestamp, m.Model = RoleAssistant, p.started, p.model
-	p.headers.copyTo(m.Content)
+	p.headers.copyTo(m.Content, calls)
 }
 
 // inPlace returns the Message that m points to as an AgentMessage, which refers to it where it
@@ -85,7 +91,7 @@ func inPlace(m *Message) AgentMessage {
 
 // copyTo writes the blocks into memory that nobody else has. It copies the fields that are in
 // use, since a copy of the whole would tell the garbage collector of all of them.
-func (h *headers) copyTo(content []ContentBlock) {
+func (h *headers) copyTo(content []ContentBlock, calls []ToolCall) {
 	for i := range content {
 		from, to := &h.blocks[i], &content[i]
 		if to.Type = from.Type; from.Type == ContentThinking {
@@ -94,10 +100,6 @@ func (h *headers) copyTo(content []ContentBlock) {
 			to.Text = from.Text
 		}
 	}
-	if len(h.calls) == 0 {
-		return
-	}
-	calls := h.callsOut.take(len(h.calls))
 	for i := range calls {
 		from, to := &h.calls[i], &calls[i]
 		to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
@@ -112,7 +114,7 @@ type slab[T any] struct {
 }
 
 const (
-	firstSlab = 4
+	firstSlab = 2
 	// usualSlab is how many block headers fit into 4 KiB, mostSlab how many fit into 32 KiB:
 	// beyond that allocating gets dear, and one snapshot at a time has to do.
 	usualSlab = 34
