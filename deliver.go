@@ -119,15 +119,16 @@ func (d *delivery) callRest() {
 			d.agent.report(recover(), d.ev)
 		}
 	}()
-	for ev := d.ev; d.next < len(d.hearers); {
+	ev := *d.ev // from here it is copied once for each call, from behind a pointer twice
+	for d.next < len(d.hearers) {
 		l := d.hearers[d.next]
 		d.next++
 		switch {
 		case l.removed.Load():
 		case l.byRef != nil:
-			l.byRef(ev)
+			l.byRef(d.ev)
 		default:
-			l.fn(*ev)
+			l.fn(ev)
 		}
 	}
 	done = true
