@@ -1,6 +1,7 @@
 package agentkernel
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,17 +60,24 @@ func parseObject(raw string) (json.RawMessage, error) {
 	if isBlank(raw) {
 		return json.RawMessage(`{}`), nil
 	}
-	var object struct{} // nothing of it is kept
-	if err := json.Unmarshal(textbuf.Bytes(raw), &object); err != nil {
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, fmt.Errorf("arguments are no JSON: %w at offset %d of %d", err, syntax.Offset, len(raw))
-		}
-		return nil, errors.New("arguments are JSON but no object")
-	}
-	if tooDeep(raw) {
+	var compact bytes.Buffer
+	switch {
+	case json.Compact(&compact, textbuf.Bytes(raw)) != nil, compact.Bytes()[0] != '{':
+		return nil, noObject(raw)
+	case tooDeep(raw):
 		return nil, fmt.Errorf("arguments are nested more than %d levels deep", maxArgsDepth)
 	}
-	return compactJSON(textbuf.Bytes(raw)), nil
+	return escaped(compact.Bytes()), nil
+}
+
+// noObject tells why raw is no JSON object.
+func noObject(raw string) error {
+	var object struct{}
+	err := json.Unmarshal(textbuf.Bytes(raw), &object)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("arguments are no JSON: %w at offset %d of %d", err, syntax.Offset, len(raw))
+	}
+	return errors.New("arguments are JSON but no object")
 }
 
 // maxArgsDepth bounds the nesting of arguments, half of what encoding/json reads: a message

@@ -278,6 +278,9 @@ func (s *callSlot) shownName() string {
 
 // providerID is the id as sent, or "" for the words that stand for none.
 func providerID(id string) string {
+	if id == "" { // as in all increments but the first
+		return ""
+	}
 	switch strings.ToLower(strings.TrimSpace(id)) {
 	case "", "null", "undefined", "none", "nil":
 		return ""

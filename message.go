@@ -434,10 +434,15 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 		out, _ = json.Marshal(validText(string(out)))
 		return out
 	}
+	return escaped(out)
+}
+
+// escaped returns compact JSON as encoding/json writes it: the same memory where that is all right.
+func escaped(out []byte) json.RawMessage {
 	if n := escapedLen(out); n > len(out) {
-		escaped := bytes.NewBuffer(make([]byte, 0, n))
-		json.HTMLEscape(escaped, out)
-		out = escaped.Bytes()
+		buf := bytes.NewBuffer(make([]byte, 0, n))
+		json.HTMLEscape(buf, out)
+		out = buf.Bytes()
 	}
 	if !utf8.Valid(out) {
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))

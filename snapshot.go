@@ -39,7 +39,11 @@ func (p *partial) refresh(i int) {
 	}
 	switch b := &p.blocks[i]; {
 	case b.call != nil:
-		h.calls[b.call.place].ToolCall = ToolCall{ID: b.call.id, Name: b.call.shownName(), RawArgs: b.text.String()}
+		call := &h.calls[b.call.place].ToolCall
+		call.RawArgs = b.text.String()
+		if name := b.call.shownName(); call.ID != b.call.id || call.Name != name {
+			call.ID, call.Name = b.call.id, name
+		}
 	case b.kind == ContentThinking:
 		h.blocks[i].Thinking = b.text.String()
 	default:
