@@ -453,10 +453,8 @@ func escaped(out []byte) json.RawMessage {
 // escapedLen is the length of JSON in which what HTML does not like is escaped.
 func escapedLen(raw []byte) int {
 	n := len(raw)
-	for _, c := range raw {
-		if c == '<' || c == '>' || c == '&' {
-			n += len(`\u003c`) - 1
-		}
+	for _, c := range []string{"<", ">", "&"} {
+		n += bytes.Count(raw, []byte(c)) * (len(`\u003c`) - len(c))
 	}
 	for _, separator := range []string{"\u2028", "\u2029"} {
 		n += bytes.Count(raw, []byte(separator)) * (len(`\u2028`) - len(separator))
