@@ -60,13 +60,14 @@ func parseObject(raw string) (json.RawMessage, error) {
 	if isBlank(raw) {
 		return json.RawMessage(`{}`), nil
 	}
-	var compact bytes.Buffer
 	switch {
-	case json.Compact(&compact, textbuf.Bytes(raw)) != nil, compact.Bytes()[0] != '{':
+	case !json.Valid(textbuf.Bytes(raw)), strings.TrimLeft(raw, jsonSpace)[0] != '{':
 		return nil, noObject(raw)
 	case tooDeep(raw):
 		return nil, fmt.Errorf("arguments are nested more than %d levels deep", maxArgsDepth)
 	}
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, textbuf.Bytes(raw)) // it is valid
 	return escaped(compact.Bytes()), nil
 }
 

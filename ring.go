@@ -31,8 +31,8 @@ func newRing(waiting int) *ring {
 	return &ring{places: make([]Event, waiting+1), writer: newSleeper(), reader: newSleeper()}
 }
 
-// free returns the place of the next event, nil where all are full. It holds nothing, or an
-// earlier update.
+// free returns the place of the next event, nil where all are full. It holds nothing, or what done
+// left of an earlier update.
 func (r *ring) free() *Event {
 	if r.room == 0 && !r.hasRoom() {
 		return nil
@@ -87,10 +87,12 @@ func (r *ring) hasEvents() bool {
 
 func (r *ring) hasNews() bool { return r.hasEvents() || r.closed.Load() }
 
-// done gives the place back of the event that next returned. What updates refer to is kept until
-// the place is used again, since that is soon.
+// done gives the place back of the event that next returned. It lets go of what that refers to,
+// which may be large; the rest of an update stays for the next one.
 func (r *ring) done() {
-	if ev := &r.places[r.reading]; ev.Type != EventMessageUpdate {
+	if ev := &r.places[r.reading]; ev.Type == EventMessageUpdate {
+		ev.Message, ev.Delta = nil, ""
+	} else {
 		*ev = Event{}
 	}
 	if r.reading++; r.reading == len(r.places) {

@@ -98,10 +98,11 @@ func inPlace(m *Message) AgentMessage {
 func (h *headers) copyTo(content []ContentBlock, calls []ToolCall) {
 	for i := range content {
 		from, to := &h.blocks[i], &content[i]
-		if to.Type = from.Type; from.Type == ContentThinking {
-			to.Thinking = from.Thinking
-		} else {
+		switch to.Type = from.Type; from.Type {
+		case ContentText:
 			to.Text = from.Text
+		case ContentThinking:
+			to.Thinking = from.Thinking
 		}
 	}
 	for i := range calls {
