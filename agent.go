@@ -183,7 +183,7 @@ func (a *Agent) start(ctx context.Context, o order, p *pipe) (*Run, error) {
 		return nil, err
 	}
 	admitted = true
-	d := &delivery{agent: a, run: run, pipe: p, before: a.succeed(run), events: start(ctx, cancel, job)}
+	d := &delivery{agent: a, run: run, pipe: p, before: a.succeed(run), events: start(ctx, cancel, job).ring}
 	// Ends after AgentEnd was delivered; Wait waits for it.
 	go d.loop()
 	return run, nil
@@ -235,6 +235,7 @@ func (a *Agent) claim(run *Run, o order) (job, error) {
 		queued:  &run.queued,
 		told:    run.told,
 
+		ringed:   true,
 		replaced: a.state.replaced(),
 		closing:  func(force bool) bool { return a.closeRun(run, force) },
 	}, nil

@@ -203,7 +203,7 @@ func (cfg AgentToolConfig) ask(ctx context.Context, t *agentTask) {
 		j.cfg.MaxDepth = shallower(j.cfg.MaxDepth, env.maxDepth)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	events := start(ctx, cancel, j)
+	events := start(ctx, cancel, j).events
 	defer func() { // nothing to do, unless something below panics
 		cancel(nil)
 		for range events {

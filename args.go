@@ -1,6 +1,7 @@
 package agentkernel
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,17 +61,25 @@ func parseObject(raw string) (json.RawMessage, error) {
 	if isBlank(raw) {
 		return json.RawMessage(`{}`), nil
 	}
-	var object struct{} // nothing of it is kept
-	if err := json.Unmarshal(textbuf.Bytes(raw), &object); err != nil {
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, fmt.Errorf("arguments are no JSON: %w at offset %d of %d", err, syntax.Offset, len(raw))
-		}
-		return nil, errors.New("arguments are JSON but no object")
-	}
-	if nesting.TooDeep(raw) {
+	switch {
+	case !json.Valid(textbuf.Bytes(raw)), strings.TrimLeft(raw, jsonSpace)[0] != '{':
+		return nil, noObject(raw)
+	case nesting.TooDeep(raw):
 		return nil, fmt.Errorf("arguments are nested more than %d levels deep", nesting.Max)
 	}
-	return compactJSON(textbuf.Bytes(raw)), nil
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, textbuf.Bytes(raw)) // it is valid
+	return escaped(compact.Bytes()), nil
+}
+
+// noObject tells why raw is no JSON object.
+func noObject(raw string) error {
+	var object struct{}
+	err := json.Unmarshal(textbuf.Bytes(raw), &object)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("arguments are no JSON: %w at offset %d of %d", err, syntax.Offset, len(raw))
+	}
+	return errors.New("arguments are JSON but no object")
 }
 
 // sentAgain finds the one object in a text that holds it several times: as whole copies, or

@@ -278,6 +278,9 @@ func (s *callSlot) shownName() string {
 
 // providerID is the id as sent, or "" for the words that stand for none.
 func providerID(id string) string {
+	if id == "" { // as in all increments but the first
+		return ""
+	}
 	switch strings.ToLower(strings.TrimSpace(id)) {
 	case "", "null", "undefined", "none", "nil":
 		return ""
@@ -387,11 +390,9 @@ func (p *partial) finished(stop StopReason, raw string) Message {
 	return m
 }
 
-// whole is a snapshot with all that shows only at the end. It stands alone: the memory of
-// snapshots holds on to the texts of those before it.
+// whole is a snapshot with all that shows only at the end.
 func (p *partial) whole() Message {
 	m := p.snapshot()
-	m.Content = ownBlocks(m.Content)
 	m.Usage = p.usage.clone()
 	for i := range p.blocks {
 		m.Content[i].Signature = p.blocks[i].signature

@@ -101,18 +101,17 @@ func (r *run) taken(id string) bool {
 func (r *run) update(g growth) {
 	p := r.call.partial
 	r.openMessage()
-	ev := Event{
-		Type:         EventMessageUpdate,
-		Attempt:      r.call.attempt,
-		Message:      p.boxed(),
-		Delta:        g.delta,
-		DeltaKind:    g.kind,
-		ContentIndex: g.index,
+	m := p.boxed()
+	ev := r.draft()
+	ev.Attempt, ev.Message = r.call.attempt, m
+	ev.Delta, ev.ContentIndex = g.delta, g.index
+	if ev.DeltaKind != g.kind {
+		ev.DeltaKind, ev.ToolID, ev.Tool = g.kind, "", ""
 	}
 	if g.call != nil {
 		ev.ToolID, ev.Tool = g.call.id, g.call.shownName()
 	}
-	r.emit(ev)
+	r.send(ev)
 }
 
 func (r *run) openMessage() {

@@ -298,7 +298,7 @@ func (b *batch) pass(m relayed) {
 	if c.state != callOpen {
 		return
 	}
-	b.r.pass(m.ev)
+	b.r.pass(&m.ev)
 	if m.ev.ParentRunID != b.r.runID {
 		return // a run within that run
 	}

@@ -143,7 +143,11 @@ func (e *entry) merge(newer *Event) {
 		e.text.Append(delta)
 	}
 	coalesced := e.ev.Coalesced + 1 + newer.Coalesced
-	e.ev = *newer
+	if newer.Type == EventMessageUpdate { // in all else, updates of one block are equal
+		e.ev.Seq, e.ev.Time, e.ev.Message, e.ev.ToolID, e.ev.Tool = newer.Seq, newer.Time, newer.Message, newer.ToolID, newer.Tool
+	} else {
+		e.ev = *newer
+	}
 	e.ev.Coalesced = coalesced
 }
 

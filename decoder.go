@@ -235,7 +235,7 @@ func (o *openMessage) build(ev *Event) (WireProblem, error) {
 		return WireGarbage, fmt.Errorf("a delta of kind %.40q for block %d", ev.DeltaKind, i)
 	}
 	o.built.extend(i, kind, ev)
-	ev.Message = o.built.snapshot()
+	ev.Message = o.built.boxed()
 	return "", nil
 }
 
@@ -283,7 +283,7 @@ func (d *Decoder) restore(w *eventWire) (Event, error) {
 	d.stream = s
 	ev := Event{Type: EventSnapshot, RunID: w.RunID, ParentRunID: w.ParentRunID, Seq: w.Seq, Time: s.last.time, Turn: w.Turn}
 	if r := s.runs[s.state.RunID]; r != nil && r.open.is {
-		ev.Message = r.open.built.snapshot()
+		ev.Message = r.open.built.boxed()
 	}
 	return ev, nil
 }

@@ -13,6 +13,7 @@ import (
 // listener is one subscription.
 type listener struct {
 	fn      func(Event)
+	byRef   func(*Event) // instead of fn, where the event needs no copy: the pointer must not be kept
 	removed atomic.Bool
 }
 
@@ -34,7 +35,10 @@ func (a *Agent) Subscribe(fn func(Event)) (unsubscribe func()) {
 	if fn == nil {
 		panic("agentkernel: Subscribe of a nil listener")
 	}
-	l := &listener{fn: fn}
+	return a.subscribe(&listener{fn: fn})
+}
+
+func (a *Agent) subscribe(l *listener) (unsubscribe func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.listeners = append(slices.Clip(a.listeners), l)
@@ -54,11 +58,12 @@ type delivery struct {
 	run    *Run
 	pipe   *pipe
 	before <-chan struct{} // closed when the run before was delivered
-	events <-chan Event
+	events *ring
 
-	rest   []*listener // who has not seen the event yet
-	unread bool        // nor has the pipe
-	ev     Event       // the event, where a listener left the goroutine with it
+	ev      *Event      // the event that is being delivered
+	hearers []*listener // who is to see it
+	next    int         // the first of them that has not yet
+	unread  bool        // nor has the pipe
 }
 
 // loop waits for its turn and delivers the run. A listener that leaves the goroutine takes
@@ -85,50 +90,50 @@ func (d *delivery) loop() {
 
 // consumeLoop folds each event into the state, then hands it to every listener.
 func (d *delivery) consumeLoop() {
-	ev, done := d.ev, false
-	defer func() {
-		if !done {
-			d.ev = ev // for the successor
-		}
-	}()
-	for ok := true; ok; {
-		d.hand(&ev)
-		if ev.Type == EventAgentStart && ev.RunID == d.run.id {
-			close(d.run.told)
-		}
-		if ev, ok = <-d.events; ok {
-			d.run.record.add(&ev)
-			d.rest, d.unread = d.agent.fold(d.run, &ev), d.pipe != nil
-		}
+	if d.ev != nil {
+		d.hand()
 	}
-	done = true
+	for d.ev = d.events.next(); d.ev != nil; d.ev = d.events.next() {
+		d.run.record.add(d.ev)
+		d.hearers, d.next, d.unread = d.agent.fold(d.run, d.ev), 0, d.pipe != nil
+		d.hand()
+	}
 }
 
 // hand gives the event to those who have not seen it yet.
-func (d *delivery) hand(ev *Event) {
-	for len(d.rest) > 0 {
-		d.callRest(ev)
+func (d *delivery) hand() {
+	for d.next < len(d.hearers) {
+		d.callRest()
 	}
 	if d.unread {
 		d.unread = false
-		d.pipe.put(*ev)
+		d.pipe.put(*d.ev)
 	}
+	if d.ev.Type == EventAgentStart && d.ev.RunID == d.run.id {
+		close(d.run.told)
+	}
+	d.events.done()
 }
 
 // callRest calls the listeners up to the first that fails. What goes wrong in one stays in it,
 // and is told.
-func (d *delivery) callRest(ev *Event) {
+func (d *delivery) callRest() {
 	done := false
 	defer func() {
 		if !done {
-			d.agent.report(recover(), ev)
+			d.agent.report(recover(), d.ev)
 		}
 	}()
-	for len(d.rest) > 0 {
-		l := d.rest[0]
-		d.rest = d.rest[1:]
-		if !l.removed.Load() {
-			l.fn(*ev)
+	ev := *d.ev // from here it is copied once for each call, from behind a pointer twice
+	for d.next < len(d.hearers) {
+		l := d.hearers[d.next]
+		d.next++
+		switch {
+		case l.removed.Load():
+		case l.byRef != nil:
+			l.byRef(d.ev)
+		default:
+			l.fn(ev)
 		}
 	}
 	done = true

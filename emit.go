@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// emitter puts a run's events on its channel: in order, numbered, and no faster than the
-// consumer takes them. One goroutine at a time uses it.
+// emitter puts a run's events on its channel, or into the ring of the agent that reads them: in
+// order, numbered, and no faster than the consumer takes them. One goroutine at a time uses it.
 type emitter struct {
-	ctx    context.Context // the run's
-	events chan Event
+	ctx context.Context // the run's
+	outlet
+	drafted *Event // the update that is sent next, where there is no ring
 	// drain bounds the first send that nobody takes after ctx ended; negative is no bound.
 	drain time.Duration
 
@@ -22,30 +23,86 @@ type emitter struct {
 	summary RunSummary
 }
 
-// emit stamps ev and sends it, blocking while the channel is full.
+// outlet is where the events of a run come out: a channel, or the ring of an agent.
+type outlet struct {
+	events chan Event
+	ring   *ring
+}
+
+// emit stamps ev and sends it, blocking while there is no room.
 func (e *emitter) emit(ev Event) {
 	e.seq++
 	ev.RunID, ev.ParentRunID, ev.Seq, ev.Turn = e.runID, e.parentID, e.seq, e.turn
 	ev.Time = e.clock.stamp(ev.Type)
 	e.tally(&ev)
+	if e.ring != nil {
+		*e.place() = ev
+	}
+	e.send(&ev)
+}
+
+// draft returns the next update, for the caller to fill in all that updates have, and to send:
+// where it will be read, if that can be. What an earlier update of the run left there holds on:
+// to write the same again is not for nothing, while the garbage collector asks to be told.
+func (e *emitter) draft() *Event {
+	at, ev := e.clock.stamp(EventMessageUpdate), e.drafted
+	if e.ring != nil {
+		ev = e.place()
+	}
+	if ev.Type != EventMessageUpdate || ev.RunID != e.runID {
+		*ev = Event{Type: EventMessageUpdate, RunID: e.runID, ParentRunID: e.parentID}
+	}
+	e.seq++
+	ev.Seq, ev.Time, ev.Turn = e.seq, at, e.turn
+	return ev
+}
+
+// place is where the next event goes in the ring, as soon as there is room.
+func (e *emitter) place() *Event {
+	ev := e.ring.free()
+	if ev == nil {
+		ev = e.ring.wait()
+		e.clock.read()
+	}
+	return ev
+}
+
+// send sends ev, which is in its place where there is a ring.
+func (e *emitter) send(ev *Event) {
+	if e.ring != nil {
+		e.ring.put()
+		return
+	}
 	if !e.gone {
 		select {
-		case e.events <- ev: // from here, since each call on the way would copy it again
+		case e.events <- *ev:
 			return
 		default:
 		}
-		e.gone = !e.wait(&ev)
+		e.gone = !e.wait(ev)
 		e.clock.read()
 	}
 	if e.gone {
-		e.leave(&ev)
+		e.leave(ev)
 	}
 }
 
 // pass sends an event of a run that a call made, as it is.
-func (e *emitter) pass(ev Event) {
-	if !e.gone {
-		e.gone = !e.wait(&ev)
+func (e *emitter) pass(ev *Event) {
+	if e.ring != nil {
+		*e.place() = *ev
+		e.ring.put()
+	} else if !e.gone {
+		e.gone = !e.wait(ev)
+	}
+}
+
+// close ends the stream of events.
+func (e *emitter) close() {
+	if e.ring != nil {
+		e.ring.close()
+	} else {
+		close(e.events)
 	}
 }
 

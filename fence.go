@@ -114,7 +114,7 @@ func newFence(ctx context.Context, stopTimeout time.Duration) (f *fence, lift fu
 // as on a channel, which testing/synctest counts as waiting.
 type visit struct {
 	state atomic.Int32
-	left  chan struct{} // closed by the leave that end waits for; nil where nobody enters
+	left  chan struct{} // closed by the leave that end waits for; made by end
 }
 
 // The states of a visit.
@@ -138,11 +138,20 @@ func (v *visit) leave() {
 // end ends the visit. It waits for the goroutine where that is acting for the run.
 func (v *visit) end() {
 	for {
-		switch {
-		case v.state.CompareAndSwap(visitOutside, visitOver), v.state.Load() == visitOver:
-			return
-		case v.state.CompareAndSwap(visitInside, visitEnding):
-			<-v.left
+		switch v.state.Load() {
+		case visitOutside:
+			if v.state.CompareAndSwap(visitOutside, visitOver) {
+				return
+			}
+		case visitInside:
+			if v.left == nil {
+				v.left = make(chan struct{})
+			}
+			if v.state.CompareAndSwap(visitInside, visitEnding) {
+				<-v.left
+				return
+			}
+		default:
 			return
 		}
 	}

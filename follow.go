@@ -44,7 +44,7 @@ func (s *Subscription) Follow(agent *Agent) (unfollow func()) {
 		if s.interval > 0 {
 			f.begun = make(map[begun]struct{})
 		}
-		f.unsubscribe = agent.Subscribe(func(ev Event) { s.put(f, &ev) })
+		f.unsubscribe = agent.subscribe(&listener{byRef: func(ev *Event) { s.put(f, ev) }})
 		s.follows[agent] = f
 	}
 	f.claims++

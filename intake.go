@@ -38,7 +38,6 @@ func (r *run) stream(req ModelRequest) streamEnd {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	model, in := r.settings.model, &intake{r: r, ctx: r.ctx}
-	in.visit.left = make(chan struct{})
 	in.watch = idleWatch{began: r.clock.began, run: r.ctx, visit: &in.visit,
 		limit: r.cfg.StreamIdleTimeout, grace: r.cfg.StopTimeout, cancel: cancel}
 	in.watch.start()
@@ -87,15 +86,15 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 	if in.end.over() || in.r.stopped() || in.watch.idle.Load() {
 		return false
 	}
-	if in.end.err = failure; failure == nil {
-		in.end.err = in.r.take(&ev)
-		in.end.done = ev.Type == StreamEventDone && in.end.err == nil
-		in.end.reason, in.end.raw = ev.StopReason, ev.RawStopReason
+	if failure == nil {
+		failure = in.r.take(&ev)
 	}
-	if in.end.over() {
-		in.watch.finish()
+	if failure == nil && ev.Type != StreamEventDone {
+		return true
 	}
-	return !in.end.over()
+	in.end = streamEnd{done: failure == nil, reason: ev.StopReason, raw: ev.RawStopReason, err: failure}
+	in.watch.finish()
+	return false
 }
 
 // heard notes that the run has taken an increment in. Events that came of it, those behind

@@ -24,7 +24,7 @@ import (
 // a time.
 func AgentLoop(ctx context.Context, cfg Config, history []AgentMessage, prompts ...AgentMessage) <-chan Event {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return start(ctx, cancel, job{cfg: cfg, history: history, prompts: prompts})
+	return start(ctx, cancel, job{cfg: cfg, history: history, prompts: prompts}).events
 }
 
 // job is all that a run is told. The Agent tells more than AgentLoop.
@@ -35,6 +35,8 @@ type job struct {
 	id      string
 	// head is a replacement of the history that happened between runs, to be announced.
 	head *ContextInfo
+	// ringed: the events go into a ring.
+	ringed bool
 	// live returns the settings to use from the next turn on. Nil: those of cfg.
 	live func() settings
 	// queued is told by whom the events are taken that they were, if somebody takes them.
@@ -143,7 +145,7 @@ type step func(*run) step
 // errRunTimeout is the cause with which a run's context ends that took too long.
 var errRunTimeout = errors.New("agentkernel: the run took longer than Config.RunTimeout")
 
-func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Event {
+func start(ctx context.Context, cancel context.CancelCauseFunc, j job) outlet {
 	cfg, misuse := j.cfg.withDefaults()
 	cfg.Resume = cfg.Resume.own()
 	buffer := cfg.EventBuffer
@@ -160,11 +162,15 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 		r.live = func() settings { return fixed }
 	}
 	r.emitter = emitter{
-		ctx:    ctx,
-		events: make(chan Event, buffer),
-		drain:  cfg.DrainTimeout,
-		clock:  clock{began: time.Now()},
-		runID:  j.id, parentID: j.parentID,
+		ctx:   ctx,
+		drain: cfg.DrainTimeout,
+		clock: clock{began: time.Now()},
+		runID: j.id, parentID: j.parentID,
+	}
+	if j.ringed {
+		r.ring = newRing(buffer)
+	} else {
+		r.events, r.drafted = make(chan Event, buffer), new(Event)
 	}
 	if r.drained = j.queued != nil; r.drained {
 		r.queued, r.drain = j.queued, -1
@@ -181,9 +187,9 @@ func start(ctx context.Context, cancel context.CancelCauseFunc, j job) <-chan Ev
 	}
 	r.history = slices.Clone(j.history)
 	r.prompts = slices.Clone(j.prompts)
-	// Ends after AgentEnd; whoever reads the channel waits for it, and the end of ctx stops it.
+	// Ends after AgentEnd; whoever reads the events waits for it, and the end of ctx stops it.
 	go r.drive(cancel)
-	return r.events
+	return r.outlet
 }
 
 // drive walks through the steps. Whatever happens in them, the run is ended here.
@@ -199,7 +205,7 @@ func (r *run) drive(cancel context.CancelCauseFunc) {
 		r.end()
 		lift()
 		cancel(nil)
-		close(r.events)
+		r.close()
 	}()
 	for next := step((*run).begin); next != nil; {
 		next = next(r)

@@ -435,10 +435,15 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 		out, _ = json.Marshal(validText(string(out)))
 		return out
 	}
+	return escaped(out)
+}
+
+// escaped returns compact JSON as encoding/json writes it: the same memory where that is all right.
+func escaped(out []byte) json.RawMessage {
 	if n := escapedLen(out); n > len(out) {
-		escaped := bytes.NewBuffer(make([]byte, 0, n))
-		json.HTMLEscape(escaped, out)
-		out = escaped.Bytes()
+		buf := bytes.NewBuffer(make([]byte, 0, n))
+		json.HTMLEscape(buf, out)
+		out = buf.Bytes()
 	}
 	if !utf8.Valid(out) {
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
@@ -449,10 +454,8 @@ func compactJSON(raw json.RawMessage) json.RawMessage {
 // escapedLen is the length of JSON in which what HTML does not like is escaped.
 func escapedLen(raw []byte) int {
 	n := len(raw)
-	for _, c := range raw {
-		if c == '<' || c == '>' || c == '&' {
-			n += len(`\u003c`) - 1
-		}
+	for _, c := range []string{"<", ">", "&"} {
+		n += bytes.Count(raw, []byte(c)) * (len(`\u003c`) - len(c))
 	}
 	for _, separator := range []string{"\u2028", "\u2029"} {
 		n += bytes.Count(raw, []byte(separator)) * (len(`\u2028`) - len(separator))

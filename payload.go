@@ -181,11 +181,11 @@ func On[T PayloadType](agent *Agent, fn func(T)) (unsubscribe func()) {
 	}
 	for typ, kind := range payloadKinds {
 		if narrow, ok := kind.(payloadKind[T]); ok {
-			return agent.Subscribe(func(ev Event) {
+			return agent.subscribe(&listener{byRef: func(ev *Event) {
 				if ev.Type == typ {
-					fn(narrow(ev))
+					fn(narrow(*ev))
 				}
-			})
+			}})
 		}
 	}
 	panic("agentkernel: a payload without event type") // a test lists them

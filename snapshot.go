@@ -8,10 +8,17 @@ type headers struct {
 	blocks []ContentBlock // without the calls, which each snapshot has its own of
 	calls  []headerCall
 
-	// messagesOut, blocksOut and callsOut are where snapshots take their memory.
+	// These are where snapshots take their memory.
+	singles     slab[single]
 	messagesOut slab[Message]
 	blocksOut   slab[ContentBlock]
 	callsOut    slab[ToolCall]
+}
+
+// single is a message with its one block.
+type single struct {
+	message Message
+	block   [1]ContentBlock
 }
 
 type headerCall struct {
@@ -32,7 +39,11 @@ func (p *partial) refresh(i int) {
 	}
 	switch b := &p.blocks[i]; {
 	case b.call != nil:
-		h.calls[b.call.place].ToolCall = ToolCall{ID: b.call.id, Name: b.call.shownName(), RawArgs: b.text.String()}
+		call := &h.calls[b.call.place].ToolCall
+		call.RawArgs = b.text.String()
+		if name := b.call.shownName(); call.ID != b.call.id || call.Name != name {
+			call.ID, call.Name = b.call.id, name
+		}
 	case b.kind == ContentThinking:
 		h.blocks[i].Thinking = b.text.String()
 	default:
@@ -40,16 +51,38 @@ func (p *partial) refresh(i int) {
 	}
 }
 
-// snapshot is the message so far, with a slice of blocks of its own.
+// snapshot is the message so far. It stands alone: the memory of those that events carry holds
+// on to the texts of those before.
 func (p *partial) snapshot() Message {
-	return Message{Role: RoleAssistant, Content: p.headers.copied(), Timestamp: p.started, Model: p.model}
+	h := &p.headers
+	m := Message{Content: make([]ContentBlock, len(h.blocks))}
+	p.copyTo(&m, make([]ToolCall, len(h.calls)))
+	return m
 }
 
 // boxed is a snapshot as an event carries it.
 func (p *partial) boxed() AgentMessage {
-	m := &p.headers.messagesOut.take(1)[0]
-	m.Role, m.Content, m.Timestamp, m.Model = RoleAssistant, p.headers.copied(), p.started, p.model
+	h := &p.headers
+	var m *Message
+	if n := len(h.blocks); n == 1 {
+		one := &h.singles.take(1)[0]
+		m, one.message.Content = &one.message, one.block[:]
+	} else {
+		m = &h.messagesOut.take(1)[0]
+		m.Content = h.blocksOut.take(n)
+	}
+	var calls []ToolCall
+	if len(h.calls) > 0 {
+		calls = h.callsOut.take(len(h.calls))
+	}
+	p.copyTo(m, calls)
 	return inPlace(m)
+}
+
+// copyTo makes m, which has room for the blocks, the message so far, with its calls in calls.
+func (p *partial) copyTo(m *Message, calls []ToolCall) {
+	m.Role, m.Timestamp, m.Model = RoleAssistant, p.started, p.model
+	p.headers.copyTo(m.Content, calls)
 }
 
 // inPlace returns the Message that m points to as an AgentMessage, which refers to it where it
@@ -60,37 +93,33 @@ func inPlace(m *Message) AgentMessage {
 	return boxed
 }
 
-// copied returns the blocks in memory that nobody else has. It copies the fields that are in
+// copyTo writes the blocks into memory that nobody else has. It copies the fields that are in
 // use, since a copy of the whole would tell the garbage collector of all of them.
-func (h *headers) copied() []ContentBlock {
-	content := h.blocksOut.take(len(h.blocks))
+func (h *headers) copyTo(content []ContentBlock, calls []ToolCall) {
 	for i := range content {
 		from, to := &h.blocks[i], &content[i]
-		if to.Type = from.Type; from.Type == ContentThinking {
-			to.Thinking = from.Thinking
-		} else {
+		switch to.Type = from.Type; from.Type {
+		case ContentText:
 			to.Text = from.Text
+		case ContentThinking:
+			to.Thinking = from.Thinking
 		}
 	}
-	if len(h.calls) > 0 {
-		calls := h.callsOut.take(len(h.calls))
-		for i := range calls {
-			from, to := &h.calls[i], &calls[i]
-			to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
-			content[from.block].ToolCall = to
-		}
+	for i := range calls {
+		from, to := &h.calls[i], &calls[i]
+		to.ID, to.Name, to.RawArgs = from.ID, from.Name, from.RawArgs
+		content[from.block].ToolCall = to
 	}
-	return content
 }
 
 // slab hands out items that are allocated many at once, the more the longer it is in use.
 type slab[T any] struct {
-	free []T
-	last int // how many were allocated the last time
+	items []T
+	used  int
 }
 
 const (
-	firstSlab = 4
+	firstSlab = 2
 	// usualSlab is how many block headers fit into 4 KiB, mostSlab how many fit into 32 KiB:
 	// beyond that allocating gets dear, and one snapshot at a time has to do.
 	usualSlab = 34
@@ -99,12 +128,10 @@ const (
 
 // take returns n new items.
 func (s *slab[T]) take(n int) []T {
-	if len(s.free) < n {
-		s.last = min(max(firstSlab, 3*s.last), max(usualSlab, min(4*n, mostSlab)))
-		s.last = max(s.last/n*n, n)
-		s.free = make([]T, s.last)
+	if len(s.items)-s.used < n {
+		more := min(max(firstSlab, 3*len(s.items)), max(usualSlab, min(4*n, mostSlab)))
+		s.items, s.used = make([]T, max(more/n*n, n)), 0
 	}
-	out := s.free[:n:n]
-	s.free = s.free[n:]
-	return out
+	s.used += n
+	return s.items[s.used-n : s.used : s.used]
 }

@@ -86,16 +86,43 @@ func each(n int, fn func(string)) {
 	}
 }
 
-func floorRaces(b *bench) []race {
-	n := b.size(10_000)
-	return []race{{name: "floor", programs: []program{floorChannel(n), floorAppend(n), floorCallback(n)}}}
+// floorVisit has n calls of a function made on goroutines of their own, one after the other, each
+// of which sends its result: what a fence around user code costs by itself.
+func floorVisit(n int) program {
+	run := func(context.Context) (Done, error) {
+		done := Done{Turns: 1}
+		for range n {
+			back := make(chan string, 1)
+			go func() { back <- deltaText }() // ends at once: there is room
+			done.Deltas++
+			done.Bytes += len(<-back)
+		}
+		return done, nil
+	}
+	want := textDone(n, deltaText)
+	want.Text = ""
+	return program{name: "visit", units: n, run: run, want: want}
 }
 
+func floorRaces(b *bench) []race {
+	n := b.size(10_000)
+	return []race{{name: "floor", programs: []program{floorChannel(n), floorAppend(n), floorCallback(n), floorVisit(n)}}}
+}
+
+// A turn with one call is ten events and two visits to user code.
+const (
+	eventsOfATurn = 10
+	visitsOfATurn = 2
+)
+
 func floorFigures(_ *bench, res results) ([]figure, error) {
+	event, visit := res.of("floor/channel", nanoseconds), res.of("floor/visit", nanoseconds)
 	return []figure{
-		report("floor_channel", res.of("floor/channel", nanoseconds), nanos),
+		report("floor_channel", event, nanos),
 		report("floor_append", res.of("floor/append", nanoseconds), nanos),
 		report("floor_callback", res.of("floor/callback", nanoseconds), nanos),
+		report("floor_visit", visit, nanos),
+		report("floor_turn", eventsOfATurn*event+visitsOfATurn*visit, nanos),
 		report("event_size", float64(sizeOfEvent), octets),
 	}, nil
 }

@@ -48,32 +48,51 @@ func least(name string, value, target float64, u unit) figure {
 	return figure{name, value, u, atLeast, target}
 }
 
-// missed tells whether a figure that was measured is not within margin of its target. Only
-// ratios of times have a margin: everything else is counted.
-func (f figure) missed(margin float64) bool {
-	if f.unit != ratio {
-		margin = 1
-	}
+// missed tells whether a figure that was measured is on the wrong side of its target.
+func (f figure) missed() bool { return f.beyond(f.target) }
+
+// beyond tells whether a figure that has a target is on the wrong side of limit.
+func (f figure) beyond(limit float64) bool {
 	switch f.bound {
 	case atMost:
-		return f.value > f.target*margin
+		return f.value > limit
 	case atLeast:
-		return f.value < f.target/margin
+		return f.value < limit
 	}
 	return false
 }
 
+// guarded is where a figure counts as having become worse: factor and the figure's own slack
+// beyond its target or, where the target has not been reached yet, beyond what has been. Only
+// ratios of times get the factor: everything else is counted. NaN where nothing is guarded.
+func (f figure) guarded(factor float64) float64 {
+	if f.bound == reported || factor == 0 {
+		return math.NaN()
+	}
+	limit := f.target
+	mark, ok := reached[f.name]
+	if at := (figure{value: mark.value, bound: f.bound}); ok && at.beyond(f.target) {
+		limit = mark.value
+	}
+	if f.unit != ratio {
+		factor = 1
+	}
+	factor *= max(mark.slack, 1)
+	if f.bound == atLeast {
+		return limit / factor
+	}
+	return limit * factor
+}
+
 // verdict is the last word on a figure.
-func (f figure) verdict(margin float64) string {
+func (f figure) verdict() string {
 	switch {
 	case math.IsNaN(f.value):
 		return "left out"
 	case f.bound == reported:
 		return ""
-	case f.missed(margin):
+	case f.missed():
 		return "MISSED"
-	case f.missed(1):
-		return "within the margin"
 	}
 	return "met"
 }
@@ -101,15 +120,21 @@ func format(v float64) string {
 }
 
 // print writes the table, then one line per figure for programs, and returns the names of the
-// figures that missed their target.
-func print(w io.Writer, figures []figure, margin float64) (missed []string) {
+// figures that missed their target, and of those that are worse than the guard of that factor
+// allows; a factor of 0 guards nothing.
+func print(w io.Writer, figures []figure, guard float64) (missed, worse []string) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "figure\tvalue\tunit\ttarget\t")
+	fmt.Fprintln(tab, "figure\tvalue\tunit\ttarget\tguard\t")
 	for _, f := range figures {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", f.name, format(f.value), f.unit, f.goal(), f.verdict(margin))
-		if f.missed(margin) {
+		limit, verdict := f.guarded(guard), f.verdict()
+		if f.missed() {
 			missed = append(missed, f.name)
 		}
+		if f.beyond(limit) { // not where that is NaN
+			worse = append(worse, f.name)
+			verdict += ", WORSE THAN IT WAS"
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\n", f.name, format(f.value), f.unit, f.goal(), format(limit), verdict)
 	}
 	tab.Flush()
 	fmt.Fprintln(w)
@@ -118,5 +143,5 @@ func print(w io.Writer, figures []figure, margin float64) (missed []string) {
 			fmt.Fprintf(w, "figure %s %.4g\n", f.name, f.value)
 		}
 	}
-	return missed
+	return missed, worse
 }

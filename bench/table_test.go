@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -11,41 +12,99 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMissed: a target is missed on its wrong side, and the margin is for ratios alone.
+// TestMissed: a target is missed on its wrong side.
 func TestMissed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		figure  figure
-		margin  float64
 		missed  bool
 		verdict string
 	}{
-		"at the target":            {most("x", 1.6, 1.6, ratio), 1, false, "met"},
-		"above":                    {most("x", 1.61, 1.6, ratio), 1, true, "MISSED"},
-		"above, within the margin": {most("x", 2.4, 1.6, ratio), 1.5, false, "within the margin"},
-		"above the margin":         {most("x", 2.41, 1.6, ratio), 1.5, true, "MISSED"},
-		"enough":                   {least("x", 20, 20, ratio), 1, false, "met"},
-		"below":                    {least("x", 19, 20, ratio), 1, true, "MISSED"},
-		"below, within the margin": {least("x", 14, 20, ratio), 1.5, false, "within the margin"},
-		"counts have no margin":    {most("x", 1.2, 1.1, allocs), 1.5, true, "MISSED"},
-		"sizes have no margin":     {most("x", 5000, 4096, octets), 1.5, true, "MISSED"},
-		"no target":                {report("x", 1e9, nanos), 1, false, ""},
-		"left out":                 {least("x", math.NaN(), 150, ratio), 1, false, "left out"},
+		"at the target": {most("x", 1.6, 1.6, ratio), false, "met"},
+		"above":         {most("x", 1.61, 1.6, ratio), true, "MISSED"},
+		"enough":        {least("x", 20, 20, ratio), false, "met"},
+		"below":         {least("x", 19, 20, ratio), true, "MISSED"},
+		"a count":       {most("x", 1.2, 1.1, allocs), true, "MISSED"},
+		"no target":     {report("x", 1e9, nanos), false, ""},
+		"left out":      {least("x", math.NaN(), 150, ratio), false, "left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tt.missed, tt.figure.missed(tt.margin))
-			require.Equal(t, tt.verdict, tt.figure.verdict(tt.margin))
+			require.Equal(t, tt.missed, tt.figure.missed())
+			require.Equal(t, tt.verdict, tt.figure.verdict())
 		})
 	}
 }
 
-// TestPrint: the table for people, then one line per measured figure for programs.
+// TestGuarded: the guard is beyond the target, or beyond what was reached where that is worse; it
+// leaves ratios of times room, more of it where they scatter, and counts none.
+func TestGuarded(t *testing.T) {
+	recorded := reached
+	defer func() { reached = recorded }()
+	reached = map[string]mark{
+		"slower": {value: 3}, "faster": {value: 1.2}, "behind": {value: 10}, "ahead": {value: 40},
+		"scattered": {value: 3, slack: 2}, "larger": {value: 5000}, "uneven": {value: 4000, slack: 2},
+	}
+	for name, tt := range map[string]struct {
+		figure  figure
+		guarded float64
+	}{
+		"not recorded":      {most("x", 2, 2, ratio), 3},
+		"missed":            {most("slower", 3, 2, ratio), 4.5},
+		"met":               {most("faster", 1.2, 2, ratio), 3},
+		"missed, at least":  {least("behind", 10, 20, ratio), 10 / 1.5},
+		"met, at least":     {least("ahead", 40, 30, ratio), 20},
+		"one that scatters": {most("scattered", 3, 2, ratio), 9},
+		"a count":           {most("x", 2, 2, allocs), 2},
+		"a size":            {most("larger", 5000, 4096, octets), 5000},
+		"an uneven size":    {most("uneven", 4000, 4096, octets), 8192},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.guarded, tt.figure.guarded(1.5))
+			require.True(t, math.IsNaN(tt.figure.guarded(0)), "there is no guard")
+		})
+	}
+	require.True(t, math.IsNaN(report("x", 1, ratio).guarded(1.5)), "nor one without a target")
+}
+
+// TestReached: what is recorded are the figures that have a target, all of them.
+func TestReached(t *testing.T) {
+	targets := make(map[string]bool)
+	b := newBench(t)
+	b.small, b.quick, b.sample = true, true, time.Nanosecond
+	for _, g := range groups {
+		figures, err := b.measure(g)
+		require.NoError(t, err)
+		for _, f := range figures {
+			targets[f.name] = f.bound != reported
+		}
+	}
+	for name := range reached {
+		require.True(t, targets[name], name)
+	}
+	for name, has := range targets {
+		if has {
+			require.Contains(t, reached, name)
+		}
+	}
+}
+
+// TestPrint: the table for people, then one line per measured figure for programs. What is worse
+// than the guard allows is told apart from what misses its target.
 func TestPrint(t *testing.T) {
+	recorded := reached
+	defer func() { reached = recorded }()
+	reached = map[string]mark{"a": {value: 3}, "d": {value: 3}}
 	var out strings.Builder
-	missed := print(&out, []figure{most("a", 3, 2, ratio), report("b", 1234.5678, nanos), least("c", math.NaN(), 2, ratio)}, 1)
-	require.Equal(t, []string{"a"}, missed)
-	require.Regexp(t, `(?m)^a +3 +× +at most 2 +MISSED$`, out.String())
-	require.Regexp(t, `(?m)^c +- +× +at least 2 +left out$`, out.String())
-	require.True(t, strings.HasSuffix(out.String(), "\n\nfigure a 3\nfigure b 1235\n"), out.String())
+	missed, worse := print(&out, []figure{most("a", 3, 2, ratio), report("b", 1234.5678, nanos), least("c", math.NaN(), 2, ratio),
+		most("d", 5, 2, ratio)}, 1.5)
+	require.Equal(t, []string{"a", "d"}, missed)
+	require.Equal(t, []string{"d"}, worse)
+	require.Regexp(t, `(?m)^a +3 +× +at most 2 +4\.50 +MISSED$`, out.String())
+	require.Regexp(t, `(?m)^c +- +× +at least 2 +1\.33 +left out$`, out.String())
+	require.Regexp(t, `(?m)^d +5 +× +at most 2 +4\.50 +MISSED, WORSE THAN IT WAS$`, out.String())
+	require.True(t, strings.HasSuffix(out.String(), "\n\nfigure a 3\nfigure b 1235\nfigure d 5\n"), out.String())
+
+	_, worse = print(io.Discard, []figure{most("d", 5, 2, ratio)}, 0)
+	require.Empty(t, worse, "without a guard")
 }
 
 // TestRatio pairs the samples of a round, and takes the median of the pairs.
