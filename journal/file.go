@@ -66,8 +66,12 @@ type place struct {
 // no more than its line break is kept. In a file without any record only the beginning of a
 // record counts as such a line. Every other line that is no record is a [*CorruptError], and a
 // record of another version of the wire form an [*agentkernel.WireError]: the file is then
-// left as it is, and so is what is no regular file. One process at a time may have a journal
-// open.
+// left as it is, and so is what is no regular file.
+//
+// One process at a time may have a journal open, and only one Journal in it. Nothing enforces
+// that: whoever opens a file that another one writes may cut off the line that is being written,
+// also if all that it wants is to read. While a process writes, others read from it, for example
+// by package sse.
 func Open(path string, cfg Config) (*Journal, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, irregular(path) // whose opening may wait, or do something
