@@ -35,6 +35,8 @@ var errDetached = errors.New("mcp: the tools were detached")
 
 // Attach gives an agent its own tools and those of the sessions, and does so again whenever a
 // server says that its list has changed: a running run has the new set from its next turn on.
+// The server's word may come a moment behind the result of the call that changed its list, and a
+// turn that began meanwhile does not know the new tools yet.
 // Tools that cannot be used are left out; a server that cannot be asked, or a set that the
 // agent refuses, is an error.
 //

@@ -11,4 +11,6 @@
 // The protocol is the SDK's, github.com/modelcontextprotocol/go-sdk, whose package mcp is
 // called sdk here. Its transports are used as they are: a command's standard input and output,
 // streamable HTTP, or in memory.
+//
+// It is a module of its own: go get github.com/agentkernel-go/agentkernel/mcp.
 package mcp

@@ -32,14 +32,17 @@ type task struct {
 	Prompt string `json:"prompt" jsonschema:"what to do"`
 }
 
-// Serve makes an MCP server of an agent, with one tool that prompts it. The caller runs the
-// server on a transport of the SDK, or several.
+// Serve makes an MCP server of an agent, with one tool that prompts it: ServeConfig.Tool, whose
+// one argument is "prompt", a string. The caller runs the server on a transport of the SDK, or
+// several. On an [sdk.StdioTransport] the standard output is the protocol's, so that listeners
+// and tools must not print there.
 //
 // One conversation is shared by all clients; their calls run one after the other, each as a run
 // of the agent, and while the program itself has a run going a call is answered as an error. A
 // client that cancels its call aborts the run. The result is the answer; a run that failed is
 // an error result that says why. A client that asks for progress is told of turns, tools and
-// text as they come; one that does not read is no concern of the run's.
+// text as they come, of text each time what was added; one that does not read is no concern of
+// the run's.
 func Serve(agent *agentkernel.Agent, cfg ServeConfig) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: cmp.Or(cfg.Name, "agent"), Version: cmp.Or(cfg.Version, "0")}, cfg.Server)
 	h := &handler{agent: agent, rate: cmp.Or(cfg.MaxRate, defaultRate), turn: make(chan struct{}, 1)}

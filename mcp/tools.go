@@ -38,6 +38,10 @@ func (e *ToolError) Unwrap() error { return e.Err }
 // Label; the hint "read only" is ReadOnly, lets calls run side by side, and lets steering cancel
 // them; the hint "idempotent" is Idempotent. Without hints a tool counts as one that may
 // destroy, as the specification says.
+//
+// A server's message about progress is the Text of a report of kind "summary", of which the newest
+// holds. So of messages that are pieces of a text, as those of [Serve] are, a late consumer
+// misses some; the result has all of it.
 func Tools(ctx context.Context, s *Session) ([]agentkernel.Tool, error) {
 	var tools []agentkernel.Tool
 	var problems []error
