@@ -189,8 +189,10 @@ func (c *Client) lastAsk(ctx context.Context, subject string) (last *broker.RawS
 
 // Answer answers the call of a session that waits for it. Of several answers the first counts; the
 // others are [ErrAnswered]. Where the run ended as suspended the answer is a request of its own, which goes
-// on with the call, on any worker, hours later. A call that does not wait is [ErrNotAsked]: it was withdrawn, or never
-// asked about.
+// on with the call, on any worker, hours later. Answer does not wait for that and does not tell its id: a
+// [Follower] shows the run, and [Client.History] what came of it. A call that does not wait is [ErrNotAsked]: it
+// was withdrawn, or never asked about, such as one behind a call that is suspended, which is asked about once that
+// one is answered.
 func (c *Client) Answer(ctx context.Context, session, call string, d agentkernel.GateDecision) error {
 	if err := checkSession(session); err != nil {
 		return err

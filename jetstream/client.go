@@ -75,7 +75,9 @@ func (c *Client) FollowUp(ctx context.Context, session string, messages ...agent
 }
 
 // Abort ends what was submitted to the session before: the request that runs, and those that
-// wait, as the broker's clock tells. It does not wait for the end; see Wait.
+// wait, as the broker's clock tells. It does not wait for the end; see Wait. The Outcome of each has the
+// Reason EndAborted. That of a request whose run was stopped has the kind "canceled"; one that still waited has
+// no error, and its messages are not said.
 func (c *Client) Abort(ctx context.Context, session string) error {
 	return c.control(ctx, session, controlAbort, nil)
 }

@@ -44,4 +44,6 @@
 // Every part works over a plain *nats.Conn, which stays the caller's. One that is to survive a
 // restart of its broker is made with nats.MaxReconnects(-1). [StartEmbedded] is a broker within
 // the process, for development, tests, and programs of one binary.
+//
+// The package is a module of its own: go get github.com/agentkernel-go/agentkernel/jetstream.
 package jetstream

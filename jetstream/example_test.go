@@ -6,6 +6,8 @@ import (
 	"log"
 	"os"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/agenttest"
 	"github.com/agentkernel-go/agentkernel/jetstream"
@@ -71,6 +73,79 @@ func Example() {
 	// Output:
 	// user: What colour is the sky?
 	// assistant: It is blue.
+	// stop
+	// <nil>
+}
+
+// A screen in any process. The snapshot with which it begins, and with which it goes on where a worker
+// died, is to be drawn anew; everything else is added to what stands there.
+func ExampleFollower() {
+	ctx, stop := context.WithCancel(context.Background())
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	broker, err := jetstream.StartEmbedded(dir, jetstream.EmbeddedConfig{Listen: "127.0.0.1:0"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer broker.Close()
+	nc, err := nats.Connect(broker.URL(), nats.MaxReconnects(-1)) // as another process does
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	cfg := jetstream.Config{Name: "stories"} // the same one for Setup, workers and clients
+	if err := jetstream.Setup(ctx, nc, cfg); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := jetstream.NewWorker(nc, jetstream.WorkerConfig{
+		Config: cfg,
+		Agent: func(context.Context, string) (agentkernel.Config, error) {
+			return agentkernel.Config{Model: agenttest.Script(agenttest.Text("Once upon a time.").Chunks(9))}, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+
+	client, err := jetstream.NewClient(nc, cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	follower, err := client.Follow("session-1", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.Submit(ctx, "session-1", jetstream.Request{
+		Messages: []agentkernel.AgentMessage{agentkernel.UserMessage("Tell me a story.")},
+	}); err != nil {
+		log.Fatal(err)
+	}
+	for ev, err := range follower.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch e := ev.Payload().(type) {
+		case agentkernel.MessageUpdated:
+			fmt.Println(e.Delta)
+		case agentkernel.RunEnded:
+			fmt.Println(e.Summary.EndReason)
+			stop() // ends the loop, and the worker
+		default:
+			if ev.Type == agentkernel.EventSnapshot {
+				fmt.Println("draw", len(follower.State().Messages), "messages")
+			}
+		}
+	}
+	fmt.Println(<-done)
+	// Output:
+	// draw 0 messages
+	// Once upon
+	//  a time.
 	// stop
 	// <nil>
 }
