@@ -1,6 +1,10 @@
 // Cluster is a conversation that outlives the process which runs it: one command starts a
 // broker, two workers as processes of their own, and a page. Kill a worker from a second terminal
-// while text streams, and the page goes on: the other one takes the session over.
+// while text streams, and the page goes on: the other one takes the session over. The terminal says
+// how to kill each of them. It does not say which one speaks; where the text just goes on, it was
+// the other one, and a new worker stands in its place.
+//
+// With -check it does all of that by itself, and ends.
 //
 // It needs no endpoint: a scripted model tells a story. With OPENAI_API_KEY or OPENAI_BASE_URL set
 // (and OPENAI_MODEL) it asks that endpoint.

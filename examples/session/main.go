@@ -7,6 +7,9 @@
 //	go run -C examples/session . -session ID -prompt "From 2026-01-01 to 2026-02-01?"
 //	go run -C examples/session . -resume                # the last one, where it was interrupted
 //
+// A run takes half a second. One that is to be killed takes longer with -pace 1s; it is the process
+// named session that dies then, such as by pkill -9 -x session, since go run is only its parent.
+//
 // It needs no endpoint: a scripted model fails once, thinks, calls tools and answers. With
 // OPENAI_API_KEY or OPENAI_BASE_URL set (and OPENAI_MODEL) it asks that endpoint.
 package main

@@ -1,6 +1,10 @@
 // Tui is a coding agent in a terminal: what streams is drawn in a live area, what is finished
 // is printed above it and scrolls away as text of the terminal does. It works in one folder,
-// asks before it changes anything, and keeps each session in a file.
+// asks before it changes anything, and keeps each session in a file, in the folder
+// agentkernel-tui/sessions of the user's configuration where -sessions names no other.
+//
+// While it asks and the line is empty, the keys y, n and, where it is offered, a are answers at
+// once; what is typed after another key is said to the model instead. /help tells the rest.
 //
 // Its tools do not leave the folder, with one exception: a command that it runs may do all that
 // its user may. It is asked for each time; look before you say yes.

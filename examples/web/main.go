@@ -1,6 +1,13 @@
 // Web is a conversation in a browser: one binary that serves a page, runs an Agent and
 // streams its journal to every page that looks on, also to one that was loaded anew.
 //
+// What the page does can be done without it:
+//
+//	curl -N localhost:8080/events                          # the stream, by package sse
+//	curl -d '{"text":"hello"}' localhost:8080/prompt       # 409 while a run is active
+//	curl -d '{"text":"and cats"}' localhost:8080/steer
+//	curl -X POST localhost:8080/abort
+//
 // It needs no endpoint: a scripted model thinks, calls a tool that reports its progress, and
 // answers. With OPENAI_API_KEY or OPENAI_BASE_URL set (and OPENAI_MODEL) it asks that endpoint.
 package main
