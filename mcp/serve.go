@@ -43,6 +43,9 @@ type task struct {
 // an error result that says why. A client that asks for progress is told of turns, tools and
 // text as they come, of text each time what was added; one that does not read is no concern of
 // the run's.
+//
+// A gate of this agent should wait or deny and not [agentkernel.Suspend]: the client would get what the
+// model said before its call for the answer, often nothing, and the next call to the server would skip the tool's.
 func Serve(agent *agentkernel.Agent, cfg ServeConfig) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: cmp.Or(cfg.Name, "agent"), Version: cmp.Or(cfg.Version, "0")}, cfg.Server)
 	h := &handler{agent: agent, rate: cmp.Or(cfg.MaxRate, defaultRate), turn: make(chan struct{}, 1)}
