@@ -14,7 +14,10 @@ import (
 	"github.com/agentkernel-go/agentkernel"
 )
 
-var errClosed = errors.New("journal: closed")
+var (
+	errClosed   = errors.New("journal: closed")
+	errReadOnly = errors.New("journal: open only to be read")
+)
 
 // CorruptError says that a line of a file is no record, and is not what an interrupted writer
 // leaves behind either.
@@ -68,15 +71,19 @@ type place struct {
 // record of another version of the wire form an [*agentkernel.WireError]: the file is then
 // left as it is, and so is what is no regular file.
 //
-// One process at a time may have a journal open, and only one Journal in it. Nothing enforces
-// that: whoever opens a file that another one writes may cut off the line that is being written,
-// also if all that it wants is to read. While a process writes, others read from it, for example
-// by package sse.
+// One process at a time may have a journal open to write, and only one Journal in it. Nothing
+// enforces that: a second one may cut off the line that is being written. Config.ReadOnly is for
+// those who only look; while a process writes, others can also read from it, for example by
+// package sse.
 func Open(path string, cfg Config) (*Journal, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, irregular(path) // whose opening may wait, or do something
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	mode := os.O_RDWR | os.O_CREATE
+	if cfg.ReadOnly {
+		mode = os.O_RDONLY
+	}
+	f, err := os.OpenFile(path, mode, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +112,9 @@ func open(f *os.File, cfg Config) (*Journal, error) {
 	whole, err := s.scan(dec)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.ReadOnly {
+		return newJournal(cfg, s, dec.Encoder()), nil
 	}
 	if err := s.trim(); err != nil {
 		return nil, err
@@ -173,8 +183,8 @@ func (j *Journal) resume(s *file) {
 	}
 }
 
-// scan reads the file, as long as it is at the beginning, and indexes its records. It reports whether the last one has its line
-// break; size is then where the records end.
+// scan reads the file, as long as it is at the beginning, and indexes its records. It reports
+// whether the last one has its line break; size is then where the records end.
 func (s *file) scan(dec *agentkernel.Decoder) (whole bool, err error) {
 	in := bufio.NewReaderSize(io.LimitReader(s.f, s.info.Size()), 1<<16)
 	whole = true

@@ -20,8 +20,13 @@ type Config struct {
 	// file that holds records knows better.
 	State agentkernel.AgentState
 	// Sync makes a file reach the disk whenever something ended, a message, a call, a run, and
-	// when a run begins. A journal without it survives the end of the process, not that of the machine.
+	// when a run begins. A journal without it survives the end of the process, not that of the
+	// machine.
 	Sync bool
+	// ReadOnly opens a file only to read what it holds now: nothing is made, mended or cut off,
+	// so that another process may be writing it, and Append is an error. What is written
+	// afterwards is not seen: Open it again.
+	ReadOnly bool
 }
 
 // Record is one record of a journal.
@@ -54,6 +59,7 @@ type Journal struct {
 	events        int
 	bytes         int
 	snapshotBytes int
+	readOnly      bool
 	// owed: the records do not lead to where enc is, so that a snapshot comes next.
 	owed  bool
 	runs  map[string]*runOrder // those that are open
@@ -89,7 +95,7 @@ func newJournal(cfg Config, s store, enc *agentkernel.Encoder) *Journal {
 	if _, inMemory := s.(*ring); every == 0 || every < 0 && inMemory {
 		every = 1024
 	}
-	return &Journal{enc: enc, every: every, store: s, runs: make(map[string]*runOrder), changed: make(chan struct{})}
+	return &Journal{enc: enc, every: every, readOnly: cfg.ReadOnly, store: s, runs: make(map[string]*runOrder), changed: make(chan struct{})}
 }
 
 // Follow writes everything that the agent does to the journal, from the next event on, until
@@ -129,6 +135,9 @@ func historyOf(s agentkernel.AgentState) []byte {
 func (j *Journal) resumeAt(state agentkernel.AgentState, ev agentkernel.Event) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
+	if j.readOnly {
+		return errReadOnly
+	}
 	j.enc.Resume(state, ev)
 	clear(j.runs)
 	j.follow(&ev)

@@ -116,6 +116,8 @@ func (j *Journal) Append(ev agentkernel.Event) error {
 		return fmt.Errorf("journal: seq %d of run %q: %w", ev.Seq, ev.RunID, err)
 	}
 	switch {
+	case j.readOnly:
+		return errReadOnly
 	case ev.Type == agentkernel.EventSnapshot:
 		_, err := j.enc.Encode(ev) // which tells why not
 		return fail(err)

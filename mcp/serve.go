@@ -3,7 +3,9 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,8 +46,9 @@ type task struct {
 // text as they come, of text each time what was added; one that does not read is no concern of
 // the run's.
 //
-// A gate of this agent should wait or deny and not [agentkernel.Suspend]: the client would get what the
-// model said before its call for the answer, often nothing, and the next call to the server would skip the tool's.
+// Where a gate of this agent suspends ([agentkernel.Suspend]) the client gets an error result that
+// says what is asked; the program answers by [agentkernel.Agent.Resume]. Until then the next call
+// to the server skips what waits.
 func Serve(agent *agentkernel.Agent, cfg ServeConfig) *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: cmp.Or(cfg.Name, "agent"), Version: cmp.Or(cfg.Version, "0")}, cfg.Server)
 	h := &handler{agent: agent, rate: cmp.Or(cfg.MaxRate, defaultRate), turn: make(chan struct{}, 1)}
@@ -95,7 +98,21 @@ func (h *handler) call(ctx context.Context, req *sdk.CallToolRequest, in task) (
 	if err != nil {
 		return nil, nil, err
 	}
+	if waiting := record.Summary.Suspended; len(waiting) > 0 {
+		return nil, nil, suspended(waiting)
+	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: record.Answer}}}, nil, nil
+}
+
+// suspended tells a client that a person has to answer first, and what.
+func suspended(waiting []agentkernel.Suspension) error {
+	text := []string{"the agent waits for an answer before it can go on"}
+	for _, w := range waiting {
+		if w.Ask != nil {
+			text = append(text, fmt.Sprintf("%s: %s", cmp.Or(w.Label, w.Call.Name), w.Ask.Text))
+		}
+	}
+	return errors.New(strings.Join(text, "; "))
 }
 
 // teller tells a client of a run, on the goroutine of an asynchronous subscription.

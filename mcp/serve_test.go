@@ -152,3 +152,20 @@ func TestBusyAgent(t *testing.T) {
 	own.Abort(nil)
 	_, _ = own.Wait(t.Context())
 }
+
+// A run that a gate suspends has no answer: an error that says what is asked.
+func TestServedAgentThatWaits(t *testing.T) {
+	pay := agentkernel.MustTool("pay", "", func(context.Context, struct{}) (string, error) { return "paid", nil })
+	inner, err := agentkernel.NewAgent(agentkernel.Config{
+		Model: agenttest.Script(agenttest.Calls("pay")), Tools: []agentkernel.Tool{pay},
+		Gate: func(context.Context, agentkernel.GateRequest) (agentkernel.GateDecision, error) {
+			return agentkernel.GateDecision{}, agentkernel.Suspend(agentkernel.ProgressPayload{Text: "Pay 5?"})
+		},
+	})
+	require.NoError(t, err)
+	session := connect(t, mcp.Serve(inner, mcp.ServeConfig{}), mcp.Config{Prefix: "-"})
+	result := resultOf(t, run(t, t.Context(), call("ask", `{"prompt":"pay"}`), tools(t, session)["ask"]))
+	require.Equal(t, agentkernel.ToolFailed, result.Cause)
+	require.Contains(t, result.TextContent(), "pay: Pay 5?")
+	require.Len(t, inner.State().Suspended, 1)
+}
