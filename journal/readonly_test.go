@@ -17,7 +17,7 @@ func TestReadOnly(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for n := range len(whole) + 1 {
-		if n%61 != 0 && n != len(whole) {
+		if n%211 != 0 && n != len(whole) {
 			continue
 		}
 		cut := filepath.Join(t.TempDir(), "cut.jsonl")
