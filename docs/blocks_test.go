@@ -1,18 +1,14 @@
 package docs_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
+	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -21,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentkernel-go/agentkernel/internal/surface"
 )
 
 const module = "github.com/agentkernel-go/agentkernel"
@@ -105,7 +103,7 @@ func read(t *testing.T, name string) string {
 
 // newChecker returns a function that type-checks a block: a file, declarations, or statements.
 func newChecker(t *testing.T) func(block string) error {
-	exports := exportData(t)
+	importer := newImporter(t)
 	return func(block string) error {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, "block.go", asFile(block), parser.SkipObjectResolution)
@@ -114,7 +112,7 @@ func newChecker(t *testing.T) func(block string) error {
 		}
 		var found []error
 		conf := types.Config{
-			Importer: fromExports(fset, exports),
+			Importer: importer(fset),
 			Error:    func(err error) { found = append(found, err) },
 		}
 		_, _ = conf.Check("block", fset, []*ast.File{file}, nil)
@@ -151,35 +149,12 @@ func asFile(block string) string {
 	return b.String() + block
 }
 
-// fromExports imports packages from their compiled forms.
-func fromExports(fset *token.FileSet, exports map[string]string) types.Importer {
-	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-		if exports[path] == "" {
-			return nil, fmt.Errorf("package %q is not one of this module", path)
-		}
-		return os.Open(exports[path])
-	})
-}
-
-// exportData finds the compiled form of every package that a block may import.
-func exportData(t *testing.T) map[string]string {
+// newImporter returns a function that imports the packages which a block may use.
+func newImporter(t *testing.T) func(*token.FileSet) types.Importer {
 	t.Helper()
-	args := []string{"list", "-export", "-deps", "-json=ImportPath,Export", module + "/..."}
-	for _, path := range imports {
-		args = append(args, path)
-	}
-	out, err := exec.Command("go", args...).Output()
+	exports, err := surface.Find(append(slices.Collect(maps.Values(imports)), module+"/...")...)
 	require.NoError(t, err)
-	found := map[string]string{}
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct{ ImportPath, Export string }
-		if err := dec.Decode(&p); err == io.EOF {
-			return found
-		} else if err != nil {
-			require.NoError(t, err)
-		}
-		found[p.ImportPath] = p.Export
-	}
+	return exports.Importer
 }
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)

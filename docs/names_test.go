@@ -12,7 +12,7 @@ import (
 
 // TestNamesAreAllOnThePage: names.md shows each exported name of the root package once.
 func TestNamesAreAllOnThePage(t *testing.T) {
-	pkg, err := fromExports(token.NewFileSet(), exportData(t)).Import(module)
+	pkg, err := newImporter(t)(token.NewFileSet()).Import(module)
 	require.NoError(t, err)
 	var want, got []string
 	for _, name := range pkg.Scope().Names() {
