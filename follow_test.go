@@ -100,10 +100,10 @@ func TestUnfollowLeavesNoGoroutine(t *testing.T) {
 				got := len(r.events())
 				time.Sleep(time.Minute)
 				require.Len(t, r.events(), got)
-				before := runtime.NumGoroutine()
+				before := inBubble()
 				r.sub.Close() // it would end one that waits
 				synctest.Wait()
-				require.Equal(t, before, runtime.NumGoroutine())
+				require.Equal(t, before, inBubble())
 				run.Abort(nil)
 				_, _ = run.Wait(t.Context())
 			})

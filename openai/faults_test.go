@@ -285,13 +285,12 @@ func TestFault57OnLoopback(t *testing.T) {
 	var last agentkernel.Event
 	for ev := range agentkernel.AgentLoop(ctx, agentkernel.Config{Model: s.model(t, Config{})}, nil, agentkernel.UserMessage("hi")) {
 		if ev.Type == agentkernel.EventRetry {
-			time.Sleep(50 * time.Millisecond)
 			canceled = time.Now()
 			cancel(errWhy)
 		}
 		last = ev
 	}
-	require.Less(t, time.Since(canceled), 100*time.Millisecond)
+	require.Less(t, time.Since(canceled), 10*time.Second, "the wait would have taken 30 s")
 	require.Equal(t, agentkernel.EndAborted, last.Summary.EndReason)
 	require.ErrorIs(t, last.Err, errWhy)
 	require.Equal(t, int64(1), s.requests.Load())

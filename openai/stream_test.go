@@ -32,7 +32,7 @@ func TestCancelClosesTheConnection(t *testing.T) {
 		canceled = time.Now()
 		cancel(errWhy)
 	}
-	require.Less(t, time.Since(canceled), 100*time.Millisecond)
+	require.Less(t, time.Since(canceled), 10*time.Second, "the server says nothing more")
 	<-gone
 }
 
