@@ -81,6 +81,7 @@ func Example() {
 // died, is to be drawn anew; everything else is added to what stands there.
 func ExampleFollower() {
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
 		log.Fatal(err)
@@ -147,5 +148,96 @@ func ExampleFollower() {
 	// Once upon
 	//  a time.
 	// stop
+	// <nil>
+}
+
+// A call that needs a person ends its run and holds nothing. Who answers, at whatever time and
+// from whatever process, lets the session go on.
+func ExampleClient_Answer() {
+	ctx, stop := context.WithCancel(context.Background())
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	broker, err := jetstream.StartEmbedded(dir, jetstream.EmbeddedConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer broker.Close()
+	nc, err := broker.Connect()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	if err := jetstream.Setup(ctx, nc, jetstream.Config{}); err != nil {
+		log.Fatal(err)
+	}
+	model := agenttest.Script(agenttest.Text("Let me see.").Call("c1", "pay", "{}"), agenttest.Text("It is paid."))
+	worker, err := jetstream.NewWorker(nc, jetstream.WorkerConfig{
+		Agent: func(context.Context, string) (agentkernel.Config, error) {
+			return agentkernel.Config{
+				Model: model,
+				Tools: []agentkernel.Tool{agentkernel.MustTool("pay", "Pays a bill.", func(context.Context, struct{}) (string, error) {
+					return "paid", nil
+				})},
+				Gate: func(context.Context, agentkernel.GateRequest) (agentkernel.GateDecision, error) {
+					return agentkernel.GateDecision{}, agentkernel.Suspend(agentkernel.ProgressPayload{Text: "May I pay?"})
+				},
+			}, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+
+	client, err := jetstream.NewClient(nc, jetstream.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	follower, err := client.Follow("bills", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := client.Submit(ctx, "bills", jetstream.Request{
+		Messages: []agentkernel.AgentMessage{agentkernel.UserMessage("Pay the bill.")},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	outcome, err := client.Wait(ctx, "bills", id)
+	fmt.Println(outcome.Reason, err)
+	open, err := client.Questions(ctx, "bills")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, q := range open {
+		fmt.Println(q.Tool, "asks:", q.Text)
+		if err := client.Answer(ctx, "bills", q.Call, agentkernel.GateDecision{Allow: true}); err != nil { // says a person
+			log.Fatal(err)
+		}
+	}
+	for ev, err := range follower.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if ev.Type == agentkernel.EventMessageEnd {
+			fmt.Printf("%s: %s\n", ev.Message.GetRole(), ev.Message.TextContent())
+		}
+		if ev.Type == agentkernel.EventAgentEnd && ev.Summary.EndReason == agentkernel.EndStop {
+			break
+		}
+	}
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// suspended <nil>
+	// pay asks: May I pay?
+	// user: Pay the bill.
+	// assistant: Let me see.
+	// tool: paid
+	// assistant: It is paid.
 	// <nil>
 }

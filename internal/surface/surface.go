@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -67,6 +68,9 @@ func (e Exports) Importer(fset *token.FileSet) types.Importer {
 	})
 }
 
+// madeUp are the names that the compiler gives to results where a function ranges over another.
+var madeUp = regexp.MustCompile(`#rv\d+ `)
+
 // of lists what a package exports, a line each, in the order of the names.
 func of(pkg *types.Package) []string {
 	var lines []string
@@ -77,7 +81,7 @@ func of(pkg *types.Package) []string {
 		return p.Name()
 	}
 	say := func(format string, args ...any) {
-		lines = append(lines, pkg.Name()+": "+fmt.Sprintf(format, args...))
+		lines = append(lines, pkg.Name()+": "+madeUp.ReplaceAllString(fmt.Sprintf(format, args...), ""))
 	}
 	for _, name := range pkg.Scope().Names() {
 		obj := pkg.Scope().Lookup(name)
