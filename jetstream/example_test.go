@@ -197,10 +197,6 @@ func ExampleClient_Answer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	follower, err := client.Follow("bills", "")
-	if err != nil {
-		log.Fatal(err)
-	}
 	id, err := client.Submit(ctx, "bills", jetstream.Request{
 		Messages: []agentkernel.AgentMessage{agentkernel.UserMessage("Pay the bill.")},
 	})
@@ -219,16 +215,24 @@ func ExampleClient_Answer() {
 			log.Fatal(err)
 		}
 	}
-	for ev, err := range follower.Events(ctx) {
+	follower, err := client.Follow("bills", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for ev, err := range follower.Events(ctx) { // of the last run, and of later ones
 		if err != nil {
 			log.Fatal(err)
-		}
-		if ev.Type == agentkernel.EventMessageEnd {
-			fmt.Printf("%s: %s\n", ev.Message.GetRole(), ev.Message.TextContent())
 		}
 		if ev.Type == agentkernel.EventAgentEnd && ev.Summary.EndReason == agentkernel.EndStop {
 			break
 		}
+	}
+	history, err := client.History(ctx, "bills")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range history {
+		fmt.Printf("%s: %s\n", m.GetRole(), m.TextContent())
 	}
 	stop()
 	fmt.Println(<-done)
