@@ -102,6 +102,10 @@ func (r *Resumption) own() *Resumption {
 		return nil
 	}
 	out := &Resumption{Suspended: slices.Clone(r.Suspended), Answers: maps.Clone(r.Answers)}
+	for i := range out.Suspended {
+		s := &out.Suspended[i]
+		s.Args, s.Call.Args, s.Ask = bytes.Clone(s.Args), bytes.Clone(s.Call.Args), s.Ask.clone()
+	}
 	for id, answer := range out.Answers {
 		answer.Args = bytes.Clone(answer.Args)
 		out.Answers[id] = answer

@@ -147,6 +147,24 @@ func TestRepairedCallIsAnsweredAsAsked(t *testing.T) {
 	require.Equal(t, "tool: {\"n\":1}", said(agent.Messages())[2])
 }
 
+// TestResumptionIsCopied: what a caller changes in what it passed has no effect on the run.
+func TestResumptionIsCopied(t *testing.T) {
+	history, open := leftOpen(t)
+	resume := agentkernel.Resumption{Suspended: slices.Clone(open), Answers: answers{"a": yes, "b": yes}}
+	resume.Suspended[1].Args = json.RawMessage(`{"n":5}`)
+	meddles := echo("t")
+	execute := meddles.Execute
+	meddles.Execute = func(ctx context.Context, args json.RawMessage) (agentkernel.ToolResult, error) {
+		copy(resume.Suspended[1].Args, `{"n":6}`)
+		resume.Answers["b"] = agentkernel.GateDecision{}
+		return execute(ctx, args)
+	}
+	log := agenttest.Run(t, agentkernel.Config{Resume: &resume, Tools: []agentkernel.Tool{meddles},
+		Model: agenttest.Script(agenttest.Text("ok"))}, history)
+	require.Equal(t, []string{"t ok", "t ok"}, ended(log))
+	require.Equal(t, `{"n":5}`, ofType(log, agentkernel.EventToolExecEnd)[1].Result.TextContent())
+}
+
 // watchLoosely is watch for an agent whose calls are repaired.
 func watchLoosely(t testing.TB, cfg agentkernel.Config) *agentkernel.Agent {
 	t.Helper()
