@@ -68,7 +68,8 @@ func (m *model) streaming(message agentkernel.Message) (out []string) {
 		case agentkernel.ContentText:
 			out = append(out, m.paint.prefixed("", plain, tail(b.Text, room))...)
 		case agentkernel.ContentToolCall:
-			out = append(out, dim.Render(fmt.Sprintf("  writes a call of %s (%d bytes)", clean(b.ToolCall.Name), len(b.ToolCall.RawArgs))))
+			line := fmt.Sprintf("  writes a call of %s (%d bytes)", clean(b.ToolCall.Name), len(b.ToolCall.RawArgs))
+			out = append(out, dim.Render(fit(line, m.paint.width)))
 		}
 	}
 	return out
