@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/examples/internal/demo"
 	"github.com/agentkernel-go/agentkernel/sse"
 )
 
@@ -23,7 +22,7 @@ func check(ctx context.Context, url string, workers *crew, w io.Writer) error {
 	defer cancel()
 	defer http.DefaultClient.CloseIdleConnections()
 	for _, file := range []string{"", "page.css", "page.js"} {
-		if err := request(ctx, http.MethodGet, url+file, nil); err != nil {
+		if err := demo.Request(ctx, http.MethodGet, url+file, nil); err != nil {
 			return err
 		}
 	}
@@ -59,34 +58,9 @@ func check(ctx context.Context, url string, workers *crew, w io.Writer) error {
 			fmt.Fprintln(w, "the page begins anew with what was kept")
 			continue
 		}
-		if err := request(ctx, http.MethodPost, url+"prompt", map[string]string{"text": checkPrompt}); err != nil {
+		if err := demo.Request(ctx, http.MethodPost, url+"prompt", map[string]string{"text": checkPrompt}); err != nil {
 			return err
 		}
 	}
 	return context.Cause(ctx)
-}
-
-// request makes a request, with body as JSON, whose answer must be a success.
-func request(ctx context.Context, method, url string, body any) error {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(raw))
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	switch {
-	case err != nil:
-		return err
-	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, text)
-	}
-	return nil
 }

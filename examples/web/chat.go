@@ -3,23 +3,18 @@ package main
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"net"
 	"net/http"
-	"strings"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/examples/internal/demo"
 	"github.com/agentkernel-go/agentkernel/journal"
 	"github.com/agentkernel-go/agentkernel/sse"
 )
 
 //go:embed page
 var files embed.FS
-
-// maxPrompt bounds the body of a request.
-const maxPrompt = 64 << 10
 
 // What a run that was stopped ends with.
 var (
@@ -73,11 +68,11 @@ func (c *chat) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(page))
 	mux.Handle("GET /events", c.events)
-	mux.HandleFunc("POST /prompt", c.withText(func(text string) error {
+	mux.HandleFunc("POST /prompt", said(func(text string) error {
 		_, err := c.agent.Prompt(c.runs, text)
 		return err
 	}))
-	mux.HandleFunc("POST /steer", c.withText(func(text string) error {
+	mux.HandleFunc("POST /steer", said(func(text string) error {
 		// Where the run has just ended, this starts one.
 		_, err := c.agent.Inject(c.runs, agentkernel.UserMessage(text))
 		return err
@@ -87,41 +82,13 @@ func (c *chat) handler() http.Handler {
 		c.steering.Clear() // what was said to this run is not meant for the next one
 		w.WriteHeader(http.StatusNoContent)
 	})
-	return guard(mux)
+	return demo.Guard(mux)
 }
 
-// guard keeps foreign pages out: requests of other origins, and names that were made to point
-// here, which are an origin of their own.
-func guard(next http.Handler) http.Handler {
-	next = http.NewCrossOriginProtection().Handler(next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = r.Host
-		}
-		if host != "localhost" && net.ParseIP(strings.Trim(host, "[]")) == nil {
-			http.Error(w, "unknown host", http.StatusMisdirectedRequest)
-			return
-		}
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'")
-		next.ServeHTTP(w, r)
-	})
-}
-
-// withText is a request whose body is {"text": "…"}.
-func (c *chat) withText(say func(text string) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var body struct{ Text string }
-		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxPrompt)).Decode(&body)
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			http.Error(w, "too long", http.StatusRequestEntityTooLarge)
-			return
-		}
-		if err != nil || strings.TrimSpace(body.Text) == "" {
-			http.Error(w, "there is no text", http.StatusBadRequest)
-			return
-		}
-		switch err := say(body.Text); {
+// said hands the text of a request to say, and tells what came of it.
+func said(say func(text string) error) http.HandlerFunc {
+	return demo.WithText(func(w http.ResponseWriter, _ *http.Request, text string) {
+		switch err := say(text); {
 		case err == nil:
 			w.WriteHeader(http.StatusNoContent)
 		case errors.Is(err, agentkernel.ErrAlreadyRunning):
@@ -129,5 +96,5 @@ func (c *chat) withText(say func(text string) error) http.HandlerFunc {
 		default:
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
-	}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/examples/internal/demo"
 	"github.com/agentkernel-go/agentkernel/sse"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -291,7 +292,7 @@ func TestRefused(t *testing.T) {
 	p.post(http.StatusBadRequest, "/prompt", "[]", nil)
 	p.post(http.StatusBadRequest, "/prompt", `{"text":" \n"}`, nil)
 	p.post(http.StatusBadRequest, "/steer", `{}`, nil)
-	p.post(http.StatusRequestEntityTooLarge, "/prompt", `{"text":"`+strings.Repeat("x", maxPrompt)+`"}`, nil)
+	p.post(http.StatusRequestEntityTooLarge, "/prompt", `{"text":"`+strings.Repeat("x", demo.MaxText)+`"}`, nil)
 	p.post(http.StatusForbidden, "/prompt", ok, http.Header{"Origin": {"https://example.org"}})
 	p.post(http.StatusForbidden, "/abort", ok, http.Header{"Sec-Fetch-Site": {"cross-site"}})
 	p.post(http.StatusMisdirectedRequest, "/prompt", ok, http.Header{"Host": {"example.org:8080"}, "Origin": {"http://example.org:8080"}})

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/examples/internal/demo"
 	"github.com/agentkernel-go/agentkernel/sse"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,7 +91,7 @@ func TestInterrupt(t *testing.T) {
 	require.NoError(t, err)
 	url, found := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
 	require.True(t, found, line)
-	require.NoError(t, request(t.Context(), http.MethodPost, url+"prompt", map[string]string{"text": "hi"}))
+	require.NoError(t, demo.Request(t.Context(), http.MethodPost, url+"prompt", map[string]string{"text": "hi"}))
 
 	for ev, err := range sse.NewClient(url+"events", sse.ClientConfig{}).Events(t.Context()) {
 		require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package demo is what the examples have in common: a model that needs no endpoint, a tool,
-// and a printer of events. Each example adds how it runs them.
+// Package demo is what the examples have in common: a model that needs no endpoint, a tool, a
+// printer of events, and what a page in a browser needs besides. Each example adds how it runs them.
 package demo
 
 import (
