@@ -115,8 +115,9 @@ func (lastTwo) Recover(_ context.Context, req agentkernel.ContextRequest) (agent
 	return agentkernel.ContextResult{Messages: req.History[max(len(req.History)-2, 0):]}, nil
 }
 
-// A context manager decides what of a history goes on. Compact asks it for an idle agent; a
-// model that refuses a request as too long does so in a run. [agentkernel.Compactor] is one for most purposes.
+// A context manager decides what of a history goes on. Compact asks it for an idle agent; a model
+// that refuses a request as too long does so in a run. [agentkernel.Compactor] is one for most
+// purposes.
 func ExampleAgent_Compact() {
 	agent, err := agentkernel.NewAgent(agentkernel.Config{Model: agenttest.Script(), ContextManager: lastTwo{}})
 	if err != nil {

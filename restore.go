@@ -4,10 +4,10 @@ package agentkernel
 // example by package journal. It returns ErrAlreadyRunning while a run is active.
 //
 // What was open in the state when its stream broke off never happened: no run is active
-// afterwards, no message open and no call pending. Calls that the history leaves unanswered
-// are answered by the next run; those that are suspended can still be resumed. Nothing is announced: the agent's stream goes on where the
-// other one ended, so that both, one after the other, rebuild its state. Use
-// [Agent.SetMessages] where the consumers do not know the other one.
+// afterwards, no message open and no call pending. Calls that the history leaves unanswered are
+// answered by the next run; those that are suspended can still be resumed. Nothing is announced:
+// the agent's stream goes on where the other one ended, so that both, one after the other,
+// rebuild its state. Use [Agent.SetMessages] where the consumers do not know the other one.
 func (a *Agent) Restore(state AgentState) error {
 	if err := checkMessages("state", state.Messages); err != nil {
 		return err

@@ -54,9 +54,9 @@ var errNoAsk = errors.New("jetstream: Ask needs the context that a worker's run 
 
 // Ask asks the session's clients about a call, and waits for the first answer: for a gate of a
 // worker's run, with the context and the request that it got. It is for answers that come soon; a
-// gate that returns [agentkernel.Suspend] instead asks too, and nothing waits: see [Client.Answer]. A question that was asked before
-// the run changed hands is not asked again; one that was answered meanwhile is answered. It ends
-// with ctx, and with [WorkerConfig.AskWait].
+// gate that returns [agentkernel.Suspend] instead asks too, and nothing waits: see
+// [Client.Answer]. A question that was asked before the run changed hands is not asked again; one
+// that was answered meanwhile is answered. It ends with ctx, and with [WorkerConfig.AskWait].
 func Ask(ctx context.Context, req agentkernel.GateRequest, text string) (agentkernel.GateDecision, error) {
 	r, ok := ctx.Value(runKey{}).(*run)
 	if !ok {
@@ -187,12 +187,12 @@ func (c *Client) lastAsk(ctx context.Context, subject string) (last *broker.RawS
 	return last, err
 }
 
-// Answer answers the call of a session that waits for it. Of several answers the first counts; the
-// others are [ErrAnswered]. Where the run ended as suspended the answer is a request of its own, which goes
-// on with the call, on any worker, hours later. Answer does not wait for that and does not tell its id: a
-// [Follower] shows the run, and [Client.History] what came of it. A call that does not wait is [ErrNotAsked]: it
-// was withdrawn, or never asked about, such as one behind a call that is suspended, which is asked about once that
-// one is answered.
+// Answer answers the call of a session that waits for it. Of several answers the first counts;
+// the others are [ErrAnswered]. Where the run ended as suspended the answer is a request of its
+// own, which goes on with the call, on any worker, hours later. Answer does not wait for that and
+// does not tell its id: a [Follower] shows the run, and [Client.History] what came of it. A call
+// that does not wait is [ErrNotAsked]: it was withdrawn, or never asked about, such as one behind
+// a call that is suspended, which is asked about once that one is answered.
 func (c *Client) Answer(ctx context.Context, session, call string, d agentkernel.GateDecision) error {
 	if err := checkSession(session); err != nil {
 		return err
