@@ -80,7 +80,7 @@ func (e *emitter) send(ev *Event) {
 		default:
 		}
 		e.gone = !e.wait(ev)
-		e.clock.read()
+		e.clock.read() // what was waited for the consumer is no silence of the model
 	}
 	if e.gone {
 		e.leave(ev)
