@@ -121,9 +121,9 @@ func (e *StatusError) temporary() bool {
 // no other attempt can cure is the last thing yielded, with an error; status 204 ends the
 // stream without one. Who leaves the loop may range over Events again and misses nothing.
 //
-// Where the server's process died within a run, nothing more may come of that run, no message
-// is discarded and AgentEnd is missing: the AgentStart of the next run, without a ParentRunID,
-// tells that what was open is void.
+// Where the server's process died within a run, nothing more comes of that run, no message is
+// discarded and AgentEnd is missing. A snapshot, with the RunID and Seq of the run's last event,
+// and the AgentStart of the next run, without a ParentRunID, tell that what was open is void.
 func (c *Client) Events(ctx context.Context) iter.Seq2[agentkernel.Event, error] {
 	return func(yield func(agentkernel.Event, error) bool) {
 		for ctx.Err() == nil {

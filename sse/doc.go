@@ -6,7 +6,8 @@
 // the run's id, escaped as in a path, and the record's seq, "run:seq", as id. A client that
 // lost its connection sends the last id that it saw in the header Last-Event-ID, as browsers do
 // by themselves, and gets what follows. A client that is new, or that asks for a place which
-// the journal does not keep any more, begins with a snapshot.
+// the journal does not keep any more, begins with a snapshot. A snapshot also comes before the
+// first event of a run where the one before it died.
 //
 //	j := journal.NewRing(journal.Config{})
 //	defer journal.Follow(agent, j)()

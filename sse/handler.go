@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/journal"
 )
 
@@ -168,20 +167,20 @@ func (h *Handler) place(r *http.Request) (at uint64, behind *mark) {
 			return at, &m
 		}
 		if at, ok := h.lastSnapshot(m); ok {
-			return at, &m
+			return at, &m // before it, for it may say that the run died
 		}
 	}
 	return h.journal.Start(), nil
 }
 
-// lastSnapshot is the place of the last snapshot, where that stands for the event m, which
+// lastSnapshot is the place before the last snapshot, where that stands for the event m, which
 // itself may not be kept.
 func (h *Handler) lastSnapshot(m mark) (at uint64, ok bool) {
 	records, err := h.journal.Since(h.journal.Start(), 1)
 	if err != nil || len(records) == 0 || *markOf(&records[0]) != m {
 		return 0, false
 	}
-	return records[0].At, true
+	return records[0].At - 1, true
 }
 
 // id names a record. That of a snapshot before any event means nothing to other handlers,
@@ -200,8 +199,8 @@ func (c *conn) over() int {
 	if !c.journal.Closed() {
 		return 0
 	}
-	for {
-		records, err := c.journal.Since(c.at, batchSize)
+	for at := c.at; ; {
+		records, err := c.journal.Since(at, batchSize)
 		switch {
 		case errors.Is(err, journal.ErrGone):
 			return 0
@@ -214,7 +213,7 @@ func (c *conn) over() int {
 			if !c.knows(&records[i]) {
 				return 0
 			}
-			c.at = records[i].At
+			at = records[i].At
 		}
 	}
 }
@@ -253,8 +252,11 @@ type conn struct {
 	rc *http.ResponseController
 	// at is the place behind which the client is, behind the last event that it knows: nil
 	// where it needs a snapshot.
-	at      uint64
-	behind  *mark
+	at     uint64
+	behind *mark
+	// passed is the place of the snapshot that was left out as the last record, 0 where it was
+	// another one.
+	passed  uint64
 	written int // since the time for it was set
 }
 
@@ -297,7 +299,7 @@ func (c *conn) serve(ctx context.Context) {
 		more := full(records)
 		switch {
 		case errors.Is(err, journal.ErrGone):
-			c.at, c.behind = c.journal.Start(), nil
+			c.at, c.behind, c.passed = c.journal.Start(), nil, 0
 		case err != nil:
 			return
 		case len(records) > 0:
@@ -366,32 +368,6 @@ func (c *conn) sendRecords(records []journal.Record) bool {
 		}
 	}
 	return c.rc.Flush() == nil
-}
-
-// wanted cuts a batch down to what is sent at once, without the snapshots that the client
-// does not need, so that it holds on to nothing else.
-func (c *conn) wanted(records []journal.Record) []journal.Record {
-	n, size := 0, 0
-	for _, rec := range records {
-		if c.knows(&rec) {
-			c.at = rec.At
-			continue
-		}
-		if size += len(rec.Data); n > 0 && size > batchBytes {
-			break
-		}
-		c.behind = markOf(&rec)
-		records[n] = rec
-		n++
-	}
-	clear(records[n:])
-	return records[:n]
-}
-
-// knows tells whether rec is a snapshot that stands for the event that the client saw last.
-// One that stands for another bridges a gap.
-func (c *conn) knows(rec *journal.Record) bool {
-	return rec.Type == agentkernel.EventSnapshot && c.behind != nil && *c.behind == *markOf(rec)
 }
 
 func (c *conn) send(text string) bool {

@@ -144,7 +144,10 @@ const on = {
     for (const id of state.pending_tool_calls || []) cards.get(id)?.state("running");
   },
   context({ context }) { history(context.messages); },
-  agent_start() { setRunning(true); },
+  agent_start() {
+    on.message_discard(); // of a run that died, which the snapshot before it may have shown
+    setRunning(true);
+  },
   agent_end({ summary, err }) {
     setRunning(false);
     if (summary.end_reason === "aborted") $("queued").replaceChildren();
