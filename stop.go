@@ -77,7 +77,7 @@ func (r *run) guard(m Message, reason EndReason) step {
 	decision, err := enclose(r.fence, func() (StopDecision, error) {
 		d, err := r.cfg.StopGuard(ctx, req)
 		if err == nil && d.Action == StopGoOn {
-			d.messages, err = asPrompts("StopGuard", []AgentMessage{d.Message})
+			d.messages, err = d.prompts()
 		}
 		return d, err
 	})
@@ -99,6 +99,14 @@ func (r *run) guard(m Message, reason EndReason) step {
 		return (*run).nextTurn
 	}
 	return r.fail(hookError("StopGuard", fmt.Errorf("unknown action %q", decision.Action)))
+}
+
+// prompts are what the run goes on with.
+func (d *StopDecision) prompts() ([]AgentMessage, error) {
+	if m, own := d.Message.(*Message); d.Message == nil || own && m == nil {
+		return nil, errors.New("StopGoOn needs a Message")
+	}
+	return asPrompts("StopGuard", []AgentMessage{d.Message})
 }
 
 // conclude ends the run as it should, unless something was queued in the last moment.

@@ -113,9 +113,12 @@ func TestStopGuardEnds(t *testing.T) {
 		}, agentkernel.KindStopGuard, agentkernel.EndStopGuard, "the tests still fail"},
 		"fails":  {func() (agentkernel.StopDecision, error) { return goOn("x"), no }, agentkernel.KindHook, agentkernel.EndError, "no"},
 		"panics": {func() (agentkernel.StopDecision, error) { panic("boom") }, agentkernel.KindPanic, agentkernel.EndError, "boom"},
-		"nil message": {func() (agentkernel.StopDecision, error) {
+		"no message": {func() (agentkernel.StopDecision, error) {
 			return agentkernel.StopDecision{Action: agentkernel.StopGoOn}, nil
-		}, agentkernel.KindHook, agentkernel.EndError, "nil"},
+		}, agentkernel.KindHook, agentkernel.EndError, "hook StopGuard: hook: StopGoOn needs a Message"},
+		"nil message": {func() (agentkernel.StopDecision, error) {
+			return agentkernel.StopDecision{Action: agentkernel.StopGoOn, Message: (*agentkernel.Message)(nil)}, nil
+		}, agentkernel.KindHook, agentkernel.EndError, "hook StopGuard: hook: StopGoOn needs a Message"},
 		"odd action": {func() (agentkernel.StopDecision, error) { return agentkernel.StopDecision{Action: "odd"}, nil }, agentkernel.KindHook, agentkernel.EndError, "odd"},
 		"model's role": {func() (agentkernel.StopDecision, error) {
 			return agentkernel.StopDecision{Action: agentkernel.StopGoOn, Message: askedFor("1")}, nil
