@@ -208,6 +208,10 @@ func (a *Agent) Steer(messages ...AgentMessage) error { return a.cfg.Steering.Pu
 // FollowUp queues messages for when the run would stop, or for the next one: see Config.FollowUps.
 func (a *Agent) FollowUp(messages ...AgentMessage) error { return a.cfg.FollowUps.Push(messages...) }
 
+// Queues returns the queues to which Steer and FollowUp push: those of the Config, or the
+// agent's own where it had none. They are the same for the agent's whole life.
+func (a *Agent) Queues() (steering, followUps *Queue) { return a.cfg.Steering, a.cfg.FollowUps }
+
 // claim makes run the active one, unless there is one.
 func (a *Agent) claim(run *Run, o order) (job, error) {
 	a.mu.Lock()

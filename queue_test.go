@@ -404,3 +404,31 @@ func TestQueueWithoutAConsumer(t *testing.T) {
 		})
 	}
 }
+
+// TestQueuesOfAnAgent: what Steer and FollowUp pushed can be listed and taken back, and is said
+// otherwise, whether the queues are the agent's own or those of its Config.
+func TestQueuesOfAnAgent(t *testing.T) {
+	shared := new(agentkernel.Queue)
+	for name, cfg := range map[string]agentkernel.Config{"own": {}, "given": {Steering: shared, FollowUps: new(agentkernel.Queue)}} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Model = agenttest.Script(agenttest.Text("one"), agenttest.Text("two"))
+			agent := watch(t, cfg)
+			steering, followUps := agent.Queues()
+			if cfg.Steering != nil {
+				require.Same(t, shared, steering)
+			}
+			require.Empty(t, steering.Items())
+			require.NoError(t, agent.Steer(agentkernel.UserMessage("a"), agentkernel.UserMessage("b")))
+			require.NoError(t, agent.FollowUp(agentkernel.UserMessage("c")))
+			require.Equal(t, []string{"user: a", "user: b"}, said(steering.Items()))
+			require.Equal(t, []string{"user: c"}, said(followUps.Items()))
+			require.Equal(t, []string{"user: a", "user: b"}, said(steering.Clear()))
+			record, err := agent.Run(t.Context(), "hi")
+			require.NoError(t, err)
+			require.Equal(t, []string{"user: hi", "assistant: one", "user: c", "assistant: two"}, said(record.NewMessages))
+			require.Empty(t, followUps.Items())
+			again, _ := agent.Queues()
+			require.Same(t, steering, again)
+		})
+	}
+}
