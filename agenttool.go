@@ -56,8 +56,9 @@ type AgentToolConfig struct {
 // prompt stands for the answer before). Each task is a run of its own with a fresh history,
 // whose ParentRunID is the caller's run. It ends with the call's context; agents call agents
 // at most Config.MaxDepth deep, counted from the outermost run, where the smallest MaxDepth on
-// the way holds. The result holds the answers; ToolResult.Usage what they used up. The call
-// fails if a task fails, telling the others' answers too.
+// the way holds. The result holds the answers, a block each, which also read one below the
+// other where they are joined; ToolResult.Usage what they used up. The call fails if a task
+// fails, telling the others' answers too.
 //
 // The runs cannot be suspended ([Suspend]): a gate of a sub-agent that wants to denies its call.
 func AgentTool(cfg AgentToolConfig) (Tool, error) {
@@ -313,6 +314,9 @@ func tasksResult(tasks []agentTask) (ToolResult, error) {
 		}
 		if len(tasks) > 1 {
 			text = fmt.Sprintf("[%d] %s:\n%s", i+1, t.Agent, text)
+		}
+		if i+1 < len(tasks) && !strings.HasSuffix(text, "\n") {
+			text += "\n" // whoever joins the blocks as they are begins the next on a line of its own
 		}
 		result.Content = append(result.Content, TextBlock(text))
 		usage = usage.Add(t.record.Summary.Usage).Add(t.record.Summary.DiscardedUsage)

@@ -67,8 +67,8 @@ func TestAgentToolModes(t *testing.T) {
 		}{
 			"single":   {askArgs("single", "a: one"), nil, "A1", 1},
 			"no mode":  {`{"tasks":[{"agent":"a","prompt":"one"}]}`, nil, "A1", 1},
-			"parallel": {askArgs("parallel", "a: one", "b: two"), []string{"two"}, "[1] a:\nA1[2] b:\nB1", 2},
-			"chain":    {askArgs("chain", "a: one", "b: after {previous}, {previous}"), []string{"after A1, A1"}, "[1] a:\nA1[2] b:\nB1", 2},
+			"parallel": {askArgs("parallel", "a: one", "b: two"), []string{"two"}, "[1] a:\nA1\n[2] b:\nB1", 2},
+			"chain":    {askArgs("chain", "a: one", "b: after {previous}, {previous}"), []string{"after A1, A1"}, "[1] a:\nA1\n[2] b:\nB1", 2},
 		} {
 			t.Run(string(forward)+" "+mode, func(t *testing.T) {
 				a := agenttest.Script(agenttest.Calls("echo").Usage(usage(1)), agenttest.Thinking("hm").Text("A1").Usage(usage(10)))
@@ -140,7 +140,7 @@ func TestAgentToolFails(t *testing.T) {
 		}
 	}
 	for mode, want := range map[string]string{
-		"parallel": "[1] good:\nfine[2] bad:\nfailed: ",
+		"parallel": "[1] good:\nfine\n[2] bad:\nfailed: ",
 		"chain":    "[1] bad:\nfailed: test: server\n[2] good:\nfailed: not begun, since the task before failed\n",
 	} {
 		t.Run(mode, func(t *testing.T) {

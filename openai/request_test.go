@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/agenttest"
 )
 
 // newModel returns the model of cfg, with a name where it has none.
@@ -431,4 +432,18 @@ func TestBodiesShareTheirPrefix(t *testing.T) {
 			last = strings.TrimSuffix(body, "]}")
 		}
 	}
+}
+
+// TestAnswersOfAgentsAreSent on lines of their own, each below the agent's name.
+func TestAnswersOfAgentsAreSent(t *testing.T) {
+	ask, err := agentkernel.AgentTool(agentkernel.AgentToolConfig{Name: "ask", Agents: []agentkernel.SubAgent{
+		{Name: "a", Description: "a", Config: agentkernel.Config{Model: agenttest.Script(agenttest.Text("free."))}},
+		{Name: "b", Description: "b", Config: agentkernel.Config{Model: agenttest.Script(agenttest.Text("never"))}}}})
+	require.NoError(t, err)
+	result, err := ask.Execute(t.Context(), json.RawMessage(`{"mode":"parallel","tasks":[{"agent":"a","prompt":"x"},{"agent":"b","prompt":"y"}]}`))
+	require.NoError(t, err)
+	m := agentkernel.Message{Role: agentkernel.RoleTool, ToolCallID: "c1", ToolName: "ask", Content: result.Content}
+	require.Equal(t, "[1] a:\nfree.\n[2] b:\nnever", m.TextContent())
+	sent := sentTo(t, PresetGeneric(), assistant(toolCall("c1", "ask", "{}")), m)
+	require.Equal(t, "[1] a:\nfree.\n\n[2] b:\nnever", sent[1].(map[string]any)["content"])
 }

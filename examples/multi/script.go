@@ -2,7 +2,6 @@ package main
 
 import (
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -39,24 +38,15 @@ func orchestrate(req agentkernel.ModelRequest) []agentkernel.StreamEvent {
 	last := req.Messages[len(req.Messages)-1]
 	switch {
 	case last.Role == agentkernel.RoleTool && last.IsError:
-		return demo.End(req, demo.Text("Not everybody could answer.\n"+answers(last)))
+		return demo.End(req, demo.Text("Not everybody could answer.\n"+last.TextContent()))
 	case last.Role == agentkernel.RoleTool:
-		return demo.End(req, demo.Text("This is what we think.\n"+answers(last)))
+		return demo.End(req, demo.Text("This is what we think.\n"+last.TextContent()))
 	}
 	ask := call{Mode: "parallel"}
 	for _, r := range members {
 		ask.Tasks = append(ask.Tasks, task{r.name, last.TextContent()})
 	}
 	return demo.End(req, demo.Text("Let me ask the team."), demo.Call("call_1", teamTool, ask))
-}
-
-// answers are the blocks of a result, one below the other.
-func answers(result agentkernel.Message) string {
-	var blocks []string
-	for _, b := range result.Content {
-		blocks = append(blocks, b.Text)
-	}
-	return strings.Join(blocks, "\n")
 }
 
 var date = regexp.MustCompile(`\d{4}-\d{2}-\d{2}`)
