@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 
 	goopenai "github.com/sashabaranov/go-openai"
@@ -13,7 +14,7 @@ import (
 
 // String returns the model, the endpoint without its query, and whether there is a key. A
 // Config in an unexported field of another type is out of its reach there.
-func (cfg Config) String() string { return cfg.conceal("openai.Config") }
+func (cfg Config) String() string { return cfg.conceal() }
 
 // Format prints [Config.String], whatever the verb.
 func (cfg Config) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(cfg.String())) }
@@ -24,13 +25,25 @@ func (cfg Config) MarshalText() ([]byte, error) { return []byte(cfg.String()), n
 // LogValue is [Config.String] for log/slog.
 func (cfg Config) LogValue() slog.Value { return slog.StringValue(cfg.String()) }
 
-// String returns the model and the endpoint without its query.
+// String returns the name of the model, short enough for a line on a screen, such as
+// "gpt-4o", and behind it the host of another endpoint than that of OpenAI:
+// "deepseek-chat (api.deepseek.com)". It is what RetryInfo and the like call the model.
 func (m Model) String() string {
 	if m.settings == nil {
 		return "openai.Model{}"
 	}
-	return m.cfg.conceal("openai.Model")
+	name := m.cfg.Model
+	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		name = strconv.Quote(name)
+	}
+	if host := m.cfg.host(); host != officialHost {
+		name += " (" + host + ")"
+	}
+	return name
 }
+
+// officialHost is that of the endpoint where Config names none.
+const officialHost = "api.openai.com"
 
 // Format prints [Model.String], whatever the verb.
 func (m Model) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(m.String())) }
@@ -41,13 +54,10 @@ func (m Model) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 // LogValue is [Model.String] for log/slog.
 func (m Model) LogValue() slog.Value { return slog.StringValue(m.String()) }
 
-func (cfg *Config) conceal(name string) string {
+func (cfg *Config) conceal() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s{Model: %q", name, cfg.Model)
-	address, key := cfg.BaseURL, cfg.APIKey != ""
-	if cfg.Client != nil {
-		address, key = cfg.Client.BaseURL, true
-	}
+	fmt.Fprintf(&b, "openai.Config{Model: %q", cfg.Model)
+	address, key := cfg.address(), cfg.APIKey != "" || cfg.Client != nil
 	if address != "" {
 		fmt.Fprintf(&b, ", BaseURL: %q", bareURL(address))
 	}
@@ -59,6 +69,22 @@ func (cfg *Config) conceal(name string) string {
 	}
 	b.WriteString("}")
 	return b.String()
+}
+
+func (cfg *Config) address() string {
+	if cfg.Client != nil {
+		return cfg.Client.BaseURL
+	}
+	return cfg.BaseURL
+}
+
+// host is that of the endpoint, with its port.
+func (cfg *Config) host() string {
+	u, err := url.Parse(cfg.address())
+	if err != nil || u.Host == "" {
+		return "no URL"
+	}
+	return u.Host
 }
 
 // bareURL returns scheme, host and path of an address; of one that is none, nothing.

@@ -74,12 +74,28 @@ func TestWhatAConfigShows(t *testing.T) {
 	cfg := Config{Model: "m", APIKey: "k-SECRET", BaseURL: "https://example.com/v1?key=SECRET", Compat: PresetVLLM()}
 	require.Equal(t, `openai.Config{Model: "m", BaseURL: "https://example.com/v1", APIKey: [redacted], Compat: vllm}`, cfg.String())
 	require.Equal(t, cfg.String(), fmt.Sprintf("%+v", &cfg))
-	require.Equal(t, `openai.Model{Model: "m", BaseURL: "https://example.com/v1", APIKey: [redacted], Compat: vllm}`,
-		fmt.Sprint(newModel(t, cfg)))
 	require.Equal(t, `openai.Config{Model: ""}`, Config{}.String())
 	require.Equal(t, "<nil>", fmt.Sprint((*Config)(nil)))
 	require.Equal(t, "<nil>", fmt.Sprint((*Model)(nil)))
 	require.Equal(t, "openai.Model{}", fmt.Sprint(Model{}))
+}
+
+// TestModelsName: what stands in a RetryInfo is short, and tells endpoints apart.
+func TestModelsName(t *testing.T) {
+	own := goopenai.DefaultConfig("k-SECRET")
+	local := own
+	local.BaseURL = "http://user:SECRET@[::1]:8080/v1?key=SECRET"
+	for want, cfg := range map[string]Config{
+		"gpt-4o":             {Model: "gpt-4o", APIKey: "k-SECRET"},
+		"gpt-4o-mini":        {Model: "gpt-4o-mini", Client: &own},
+		"m (example.com)":    {Model: "m", APIKey: "k-SECRET", BaseURL: "https://u:SECRET@example.com/v1?key=SECRET", Compat: PresetVLLM()},
+		"m ([::1]:8080)":     {Model: "m", Client: &local},
+		`"a\nb" (localhost)`: {Model: "a\nb", BaseURL: "http://localhost/v1"},
+	} {
+		m := newModel(t, cfg)
+		require.Equal(t, want, m.String())
+		require.Equal(t, want, fmt.Sprintf("%+v", m))
+	}
 }
 
 // What errors are cleaned of, also where only go-openai knows the key.

@@ -18,5 +18,5 @@ func ExampleGuessCompat() {
 		Compat:  compat,
 	})
 	fmt.Println(model, err)
-	// Output: openai.Model{Model: "deepseek-chat", BaseURL: "https://api.deepseek.com/beta", APIKey: [redacted], Compat: deepseek} <nil>
+	// Output: deepseek-chat (api.deepseek.com) <nil>
 }

@@ -44,10 +44,10 @@ func TestFallbackWhenRetriesAreUsedUp(t *testing.T) {
 	for i, retry := range retries {
 		require.Equal(t, "half", discards[i].Message.TextContent())
 		requireFailure(t, retry.Err, agentkernel.KindStreamTruncated, true, "")
-		require.Contains(t, retry.RetryInfo.Model, `"m-first"`)
+		require.Contains(t, retry.RetryInfo.Model, "m-first")
 	}
 	require.Empty(t, retries[1].RetryInfo.NextModel)
-	require.Contains(t, retries[2].RetryInfo.NextModel, `"m-second"`)
+	require.Contains(t, retries[2].RetryInfo.NextModel, "m-second")
 
 	answer := end.NewMessages[1].(agentkernel.Message)
 	require.Equal(t, "whole", answer.TextContent())
