@@ -213,7 +213,7 @@ func endCases() []breachCase {
 		{"merged update on a full stream", "5", "Coalesced", edited(done(), ofType(agentkernel.EventMessageUpdate), func(ev *event) { ev.Coalesced = 1 })},
 		{"something after error", "7", "after error", newLog().start().add(event{Type: agentkernel.EventError, Err: err}).turn()},
 		{"two errors", "7", "after error", newLog().start().add(event{Type: agentkernel.EventError, Err: err}).add(event{Type: agentkernel.EventError, Err: err})},
-		{"end tells another error", "7", "want that of error", last(misuseLog(), func(ev *event) { ev.Err = failure(agentkernel.KindInvalidRequest) })},
+		{"end tells another error", "7", "want that of error", last(misuseLog(), func(ev *event) { ev.Err = failure(agentkernel.KindAuth) })},
 		{"no end", "8", "stops without agent_end", say()},
 		{"something after the end", "8", "event after agent_end", done().turn()},
 		{"wrong count of turns", "8", "TurnCount", last(done(), func(ev *event) { ev.Summary.TurnCount++ })},

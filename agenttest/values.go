@@ -22,12 +22,11 @@ func asMessage(m agentkernel.AgentMessage) (message, bool) {
 	return message{}, false
 }
 
-// sameError tells whether two errors are one value.
+// sameError tells whether two errors are one, or say the same in every part, as those of a stream
+// that was decoded in parts do.
 func sameError(a, b error) bool {
-	if a == nil || b == nil || !reflect.TypeOf(a).Comparable() || !reflect.TypeOf(b).Comparable() {
-		return reflect.DeepEqual(a, b)
-	}
-	return a == b
+	comparable := a != nil && b != nil && reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable()
+	return comparable && a == b || reflect.DeepEqual(a, b)
 }
 
 // short quotes a text, cut in its middle where it is long.

@@ -24,6 +24,8 @@ type Follower struct {
 	lost bool         // events are missing: wait for a batch to begin with
 	mute placeOfEvent // up to which the caller has the events
 	seen mark         // the last event that was decoded
+	// claim is the last one behind which a worker wrote events. What those before it write is void.
+	claim uint64
 
 	mu    sync.Mutex
 	place placeOfEvent
@@ -133,7 +135,7 @@ func (f *Follower) report(ctx context.Context, err error, yield func(agentkernel
 
 // begin finds the batch to begin with; 0 where the caller has seen enough.
 func (f *Follower) begin(ctx context.Context, yield func(agentkernel.Event, error) bool) (uint64, error) {
-	f.dec, f.lost, f.seen, f.mute = nil, false, mark{}, placeOfEvent{}
+	f.dec, f.lost, f.seen, f.mute, f.claim = nil, false, mark{}, placeOfEvent{}, 0
 	if from := f.place; from.batch != 0 {
 		start, err := f.startOf(ctx, from.batch)
 		if err != nil {
@@ -246,6 +248,11 @@ func (f *Follower) tell(at placeOfEvent) {
 // batch yields the events of a batch. It reports whether to go on.
 func (f *Follower) batch(ctx context.Context, msg broker.Msg, at uint64, yield func(agentkernel.Event, error) bool) (bool, error) {
 	head := msg.Headers()
+	by := claimOf(head)
+	if by < f.claim {
+		return true, nil // of a worker that was thought dead
+	}
+	f.claim = by
 	if claim, err := strconv.ParseUint(head.Get(headerClaim), 10, 64); err == nil && f.mustRestore(head.Get(headerCount), head.Get(headerTakeover)) {
 		t, err := f.load(ctx, claim)
 		if err != nil || !f.restore(t, yield) {

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/nats-io/nats.go"
+	broker "github.com/nats-io/nats.go/jetstream"
 )
 
 // Headers of a batch of events.
@@ -51,6 +54,7 @@ type pump struct {
 	lost    bool // records are missing: the next one must be a snapshot
 	dead    bool // another worker writes
 	closed  bool
+	mended  bool // a snapshot stands for what was lost last
 
 	done chan struct{} // closed when run has returned
 }
@@ -161,12 +165,10 @@ func (p *pump) run(ctx context.Context) {
 			msg.Header.Set(headerStart, strconv.FormatUint(start, 10))
 		}
 		n++
-		id := fmt.Sprintf("%s.%d.%d", p.subject, p.claim, n)
+		id := batchID(p.subject, p.claim, n)
 		at, err := p.b.publish(ctx, streamEvents, msg, id, last)
-		if errors.Is(err, ErrFenced) { // or the last batch is too old to be kept
-			if now, placeErr := p.place(ctx); placeErr == nil && now == 0 && last != 0 {
-				at, err = p.b.publish(ctx, streamEvents, msg, id, 0)
-			}
+		for tries := 0; errors.Is(err, ErrFenced) && tries < maxRefusals && p.mine(ctx, &last); tries++ {
+			at, err = p.b.publish(ctx, streamEvents, msg, id, last)
 		}
 		switch {
 		case errors.Is(err, ErrFenced), ctx.Err() != nil, errors.Is(err, ErrTooLarge) && batch[0].start:
@@ -194,11 +196,54 @@ func (p *pump) place(ctx context.Context) (seq uint64, err error) {
 	return seq, err
 }
 
-// take waits for a batch; nil is the end.
+// maxRefusals bounds how often a batch is offered again whose place was taken.
+const maxRefusals = 16
+
+// mine tells whether the session's events are still this pump's to write, although another
+// batch than its last one stands there: none, since that was too old to be kept, or one of a
+// worker before it, which was thought dead and had sent it. It makes last the place to go on
+// from. Readers pass such a batch by.
+func (p *pump) mine(ctx context.Context, last *uint64) bool {
+	msg, err := p.b.last(ctx, streamEvents, p.subject)
+	if err != nil {
+		return false
+	}
+	if msg == nil {
+		*last = 0
+		return true
+	}
+	claim := claimOf(msg.Header)
+	*last = msg.Sequence
+	return claim != 0 && claim < p.claim
+}
+
+// batchID is what a batch is known by: that of the claim behind which it was written, and its
+// number since.
+func batchID(subject string, claim uint64, n int) string {
+	return fmt.Sprintf("%s.%d.%d", subject, claim, n)
+}
+
+// claimOf is the claim behind which a batch was written, 0 where it does not say.
+func claimOf(head nats.Header) uint64 {
+	id := strings.Split(head.Get(broker.MsgIDHeader), ".")
+	claim, err := strconv.ParseUint(id[max(len(id)-2, 0)], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return claim
+}
+
+// take waits for a batch; nil is the end. Where records are missing at the end of the run, a
+// snapshot stands for them, if that can be written.
 func (p *pump) take() []record {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.waiting) == 0 {
+		if p.closed && p.lost && !p.dead && !p.mended {
+			p.mended = true
+			p.snapshot()
+			continue
+		}
 		if p.closed || p.dead {
 			return nil
 		}
