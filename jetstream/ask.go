@@ -89,13 +89,13 @@ func (r *run) withdraw(ctx context.Context, subject string, asked uint64) {
 	_, _ = r.publish(ctx, streamAsks, msg, fmt.Sprintf("%s.%d.w", subject, asked), asked)
 }
 
-// withdrawAll does so with what a worker asked that died.
-func (r *run) withdrawAll(ctx context.Context) {
+// withdrawAll does so with what a worker asked that died, where nothing of it is waiting.
+func (r *run) withdrawAll(ctx context.Context, waiting []agentkernel.Suspension) {
 	for msg, err := range r.records(ctx, streamAsks, r.bus.cfg.subject(streamAsks, r.session)+".*", 1) {
 		if err != nil {
 			return
 		}
-		if msg.Header.Get(headerKind) == kindQuestion {
+		if msg.Header.Get(headerKind) == kindQuestion && !r.asks(msg.Subject, waiting) {
 			r.withdraw(ctx, msg.Subject, msg.Sequence) // refused where something follows
 		}
 	}
@@ -105,22 +105,67 @@ func (b *bus) askSubject(session, call string) string {
 	return b.cfg.subject(streamAsks, session) + "." + token(call)
 }
 
-// question makes sure that the question is asked, and returns its place.
+// asks tells whether one of the calls that wait is asked about on the subject.
+func (r *run) asks(subject string, waiting []agentkernel.Suspension) bool {
+	return slices.ContainsFunc(waiting, func(s agentkernel.Suspension) bool {
+		return r.askSubject(r.session, s.Call.ID) == subject
+	})
+}
+
+// question makes sure that the question is asked, and returns its place. One that an earlier
+// worker, or the same gate, asked stands, with the answer that it has. One that was withdrawn is
+// asked anew, and so is one that is waited for in another way now.
 func (r *run) question(ctx context.Context, subject string, q Question) (uint64, error) {
 	data, err := json.Marshal(q)
 	if err != nil {
 		return 0, err
 	}
-	at, err := r.publish(ctx, streamAsks, message(subject, data, headerKind, kindQuestion), subject, 0)
-	if errors.Is(err, ErrFenced) { // a worker before asked
-		first, err := r.next(ctx, streamAsks, subject, 1)
-		if err != nil || first == nil {
-			return 0, errors.Join(err, ErrNotAsked)
+	for after := uint64(0); ; {
+		id := fmt.Sprintf("%s.%d.q", subject, after)
+		at, err := r.publish(ctx, streamAsks, message(subject, data, headerKind, kindQuestion), id, after)
+		if err == nil {
+			r.bus.nudge(r.session)
+			return at, nil
 		}
-		return first.Sequence, nil
+		if !errors.Is(err, ErrFenced) {
+			return 0, err
+		}
+		asked, last, err := r.asked(ctx, subject)
+		switch {
+		case err != nil:
+			return 0, err
+		case last == nil: // too old to be kept
+			after = 0
+		case last.Header.Get(headerKind) == kindAnswer:
+			if q.Suspended {
+				return asked, r.resume(ctx, r.session, last) // nobody waited for it
+			}
+			return asked, nil
+		case last.Header.Get(headerKind) == kindQuestion && suspends(last) == q.Suspended:
+			return asked, nil
+		default:
+			after = last.Sequence
+		}
 	}
-	r.bus.nudge(r.session)
-	return at, err
+}
+
+// asked finds the place of a call's last question, and the last record about the call.
+func (b *bus) asked(ctx context.Context, subject string) (at uint64, last *broker.RawStreamMsg, err error) {
+	for msg, err := range b.records(ctx, streamAsks, subject, 1) {
+		if err != nil {
+			return 0, nil, err
+		}
+		if last = msg; msg.Header.Get(headerKind) == kindQuestion {
+			at = msg.Sequence
+		}
+	}
+	return at, last, nil
+}
+
+// suspends tells whether no run waits for the answer to a question.
+func suspends(question *broker.RawStreamMsg) bool {
+	var q Question
+	return json.Unmarshal(question.Data, &q) == nil && q.Suspended
 }
 
 // answer waits for what follows the question.
@@ -197,45 +242,46 @@ func (c *Client) Answer(ctx context.Context, session, call string, d agentkernel
 	if err := checkSession(session); err != nil {
 		return err
 	}
-	subject := c.askSubject(session, call)
-	last, err := c.lastAsk(ctx, subject)
-	switch {
-	case err != nil:
-		return err
-	case last == nil || last.Header.Get(headerKind) == kindWithdrawn:
-		return ErrNotAsked
-	case last.Header.Get(headerKind) == kindAnswer:
-		// Whoever gave it may have died before the next line.
-		return errors.Join(ErrAnswered, c.resume(ctx, session, last))
-	}
-	var q Question
-	if err := json.Unmarshal(last.Data, &q); err != nil {
-		return fmt.Errorf("jetstream: %w", err)
-	}
 	data, err := json.Marshal(answer(d))
 	if err != nil {
 		return fmt.Errorf("jetstream: %w", err)
 	}
-	msg := message(subject, data, headerKind, kindAnswer)
-	if q.Suspended {
-		msg.Header.Set(headerResume, "1")
+	subject := c.askSubject(session, call)
+	for {
+		last, err := c.lastAsk(ctx, subject)
+		switch {
+		case err != nil:
+			return err
+		case last == nil || last.Header.Get(headerKind) == kindWithdrawn:
+			return ErrNotAsked
+		case last.Header.Get(headerKind) == kindAnswer:
+			// Whoever gave it may have died before the next line.
+			if last.Header.Get(headerResume) == "" {
+				return ErrAnswered
+			}
+			return errors.Join(ErrAnswered, c.resume(ctx, session, last))
+		}
+		msg := message(subject, data, headerKind, kindAnswer)
+		if suspends(last) {
+			msg.Header.Set(headerResume, "1")
+		}
+		at, err := c.publish(ctx, streamAsks, msg, rand.Text(), last.Sequence)
+		if errors.Is(err, ErrFenced) {
+			continue // something else is the last word now
+		} else if err != nil {
+			return err
+		}
+		c.nudge(session)
+		if !suspends(last) {
+			return nil
+		}
+		return c.resume(ctx, session, &broker.RawStreamMsg{Sequence: at, Header: msg.Header})
 	}
-	at, err := c.publish(ctx, streamAsks, msg, rand.Text(), last.Sequence)
-	if errors.Is(err, ErrFenced) {
-		return ErrAnswered
-	} else if err != nil {
-		return err
-	}
-	c.nudge(session)
-	return c.resume(ctx, session, &broker.RawStreamMsg{Sequence: at, Header: msg.Header})
 }
 
 // resume submits the request that goes on with an answer, once.
-func (c *Client) resume(ctx context.Context, session string, answer *broker.RawStreamMsg) error {
-	if answer.Header.Get(headerResume) == "" {
-		return nil
-	}
-	return c.submit(ctx, session, fmt.Sprintf("%s%d", resumePrefix, answer.Sequence), nil)
+func (b *bus) resume(ctx context.Context, session string, answer *broker.RawStreamMsg) error {
+	return b.submit(ctx, session, fmt.Sprintf("%s%d", resumePrefix, answer.Sequence), nil)
 }
 
 // suspend asks what a run left to be asked that ended as suspended.
@@ -285,8 +331,8 @@ func (r *run) withdrawOthers(ctx context.Context, waiting []agentkernel.Suspensi
 			continue
 		}
 		subject := r.askSubject(r.session, s.Call.ID)
-		if first, err := r.next(ctx, streamAsks, subject, 1); err == nil && first != nil {
-			r.withdraw(ctx, subject, first.Sequence) // refused where it was answered
+		if at, _, err := r.asked(ctx, subject); err == nil && at != 0 {
+			r.withdraw(ctx, subject, at) // refused where it was answered
 		}
 	}
 }

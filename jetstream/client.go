@@ -45,13 +45,13 @@ func (c *Client) Submit(ctx context.Context, session string, req Request) (id st
 }
 
 // submit puts a request into the queue.
-func (c *Client) submit(ctx context.Context, session, id string, messages []agentkernel.AgentMessage) error {
+func (b *bus) submit(ctx context.Context, session, id string, messages []agentkernel.AgentMessage) error {
 	data, err := sayData(messages)
 	if err != nil {
 		return err
 	}
-	msg := message(c.cfg.subject(streamWork, session), data, headerRequest, id)
-	_, err = c.publish(ctx, streamWork, msg, token(session)+"."+id, anywhere)
+	msg := message(b.cfg.subject(streamWork, session), data, headerRequest, id)
+	_, err = b.publish(ctx, streamWork, msg, token(session)+"."+id, anywhere)
 	return err
 }
 

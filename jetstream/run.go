@@ -175,6 +175,12 @@ func (r *run) work(hand context.Context) error {
 		events.close()
 		return r.end(hand, Outcome{Reason: reason})
 	}
+	if cfg.Resume != nil { // whoever takes over from here on must know
+		if err := r.append(hand, nil, headerKind, kindBegun); err != nil {
+			events.close()
+			return err
+		}
+	}
 	others.Go(func() { r.controls.watch(ctxOthers) })
 	last := r.loop(ctx, cfg, events)
 	events.close()
@@ -215,7 +221,7 @@ func (r *run) left() []agentkernel.AgentMessage {
 // finished tells whether there is nothing to run: a worker before said the last word and died
 // before it wrote so, or the request was aborted before this one began.
 func (r *run) finished(ctx context.Context) (agentkernel.EndReason, bool) {
-	settled := len(agentkernel.ValidateHistory(r.truth.messages)) == 0
+	settled := answered(r.truth.messages)
 	switch {
 	case r.progress.claims == 0 && len(r.truth.suspended) == 0 && len(r.prompts) == 0 && strings.HasPrefix(r.request, resumePrefix) && settled:
 		return agentkernel.EndStop, true // the calls were answered with another one
@@ -284,7 +290,11 @@ func (r *run) end(ctx context.Context, o Outcome) error {
 		return err
 	}
 	if r.progress.claims > 0 {
-		r.withdrawAll(ctx)
+		waiting := r.truth.suspended
+		if o.Summary != nil {
+			waiting = o.Summary.Suspended
+		}
+		r.withdrawAll(ctx, waiting)
 	}
 	return nil
 }

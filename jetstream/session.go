@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/agentkernel-go/agentkernel"
@@ -25,6 +26,7 @@ const (
 	kindMessage = "message" // as the event message_end, in the whole wire form
 	kindEnd     = "end"     // an Outcome: the request is answered
 	kindRelease = "release" // the worker puts the request back in good order
+	kindBegun   = "begun"   // the calls that were suspended may have begun
 )
 
 // claim is the body of a record that fences off every worker before.
@@ -66,8 +68,8 @@ type truth struct {
 	settled  int // messages from before the claim that is open, or all
 	requests map[string]*progress
 	taken    map[uint64]bool // controls whose message was said
-	// suspended are the calls that the last run left open because they never began. A claim since
-	// then means that they may have.
+	// suspended are the calls that the last run left open because they never began, until a run
+	// since then could begin them.
 	suspended []agentkernel.Suspension
 }
 
@@ -102,7 +104,6 @@ func (t *truth) add(msg *broker.RawStreamMsg) error {
 	switch kind := msg.Header.Get(headerKind); kind {
 	case kindClaim:
 		r.claims++
-		t.suspended = nil
 		r.crashes++
 		t.settled = len(t.messages)
 	case kindMessage:
@@ -123,6 +124,8 @@ func (t *truth) add(msg *broker.RawStreamMsg) error {
 		}
 	case kindRelease:
 		r.crashes--
+	case kindBegun:
+		t.suspended = nil
 	case kindEnd:
 		t.settled = len(t.messages)
 		r.outcome = new(Outcome)
@@ -148,6 +151,21 @@ func (t *truth) request(id string) *progress {
 	return r
 }
 
+// answered tells whether each call of the last answer has its result.
+func answered(history []agentkernel.AgentMessage) bool {
+	results := make(map[string]bool)
+	for _, m := range slices.Backward(history) {
+		own, ok := m.(agentkernel.Message)
+		switch {
+		case ok && own.Role == agentkernel.RoleTool:
+			results[own.ToolCallID] = true
+		case ok && own.Role == agentkernel.RoleAssistant:
+			return !slices.ContainsFunc(own.ToolCalls(), func(c agentkernel.ToolCall) bool { return !results[c.ID] })
+		}
+	}
+	return true
+}
+
 // state is that of an agent which said the messages and is idle.
 func (t *truth) state() agentkernel.AgentState {
 	var s agentkernel.AgentState
@@ -156,7 +174,8 @@ func (t *truth) state() agentkernel.AgentState {
 	for _, m := range t.messages {
 		s = agentkernel.Reduce(s, agentkernel.Event{Type: agentkernel.EventMessageEnd, RunID: id, Message: m})
 	}
-	s = agentkernel.Reduce(s, agentkernel.Event{Type: agentkernel.EventAgentEnd, RunID: id})
+	s = agentkernel.Reduce(s, agentkernel.Event{Type: agentkernel.EventAgentEnd, RunID: id,
+		Summary: &agentkernel.RunSummary{Suspended: t.suspended}})
 	s.RunID = ""
 	return s
 }
