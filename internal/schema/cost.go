@@ -6,8 +6,33 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// maxWork bounds what a check under a recursive schema may cost, in the units of [meter].
+// maxWork bounds what a check under a costly schema may cost, in the units of [meter].
 const maxWork = 20_000_000
+
+// maxUnfolded is how many parts a schema may have, each reference replaced by what it refers to,
+// whose checks are not metered.
+const maxUnfolded = 10_000
+
+// unfolded counts the parts that a schema without a cycle has where each reference is replaced by
+// what it refers to, up to a number past maxUnfolded: references to references may double them at
+// each step.
+func (t *tree) unfolded() int {
+	known := make(map[*jsonschema.Schema]int)
+	var count func(s *jsonschema.Schema) int
+	count = func(s *jsonschema.Schema) int {
+		n, ok := known[s]
+		if ok {
+			return n
+		}
+		n = 1
+		for one := range t.edges(s) {
+			n = min(n+count(one), maxUnfolded+1)
+		}
+		known[s] = n
+		return n
+	}
+	return count(t.root)
+}
 
 // meter estimates from above what the library has to do: it applies each schema that may
 // apply and counts for each how many are open above it, since the text of an error is
@@ -18,7 +43,8 @@ type meter struct {
 }
 
 // affordable tells whether the library may be asked about v. Under a schema that refers to
-// itself the work may grow with the square of the depth, or double with each level.
+// itself the work may grow with the square of the depth, or double with each level; under one
+// whose references double it is the same for any v.
 func (t *tree) affordable(v any) bool {
 	m := &meter{t: t, left: maxWork}
 	m.visit(t.root, v, 1)

@@ -37,7 +37,7 @@ func FuzzCheck(f *testing.F) {
 			require.NotEmpty(t, v.String())
 		}
 		v, twice := decode(args)
-		if twice != nil || s.tree.recursive && !s.tree.affordable(v) {
+		if twice != nil || s.tree.costly && !s.tree.affordable(v) {
 			require.NotEmpty(t, got)
 			return
 		}

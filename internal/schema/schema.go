@@ -64,8 +64,8 @@ func (s *Schema) JSON() json.RawMessage { return s.raw }
 // Valid are arguments that the library accepts and that name no property of an object
 // twice, since readers of such an object disagree on what it says. Integers are compared
 // exactly as far as 64 bits reach. Arguments of which checking would take out of all
-// proportion, such as thousands of levels under a schema that refers to itself, are
-// refused with one violation.
+// proportion, such as thousands of levels under a schema that refers to itself, or any under
+// references that double at each step, are refused with one violation.
 //
 // At most [MaxViolations] are returned; where there are more, a last one counts the rest.
 func (s *Schema) Check(args json.RawMessage) []Violation {
@@ -79,10 +79,10 @@ func (s *Schema) Check(args json.RawMessage) []Violation {
 	if _, ok := v.(object); ok && s.open {
 		return nil
 	}
-	if s.tree.recursive && !s.tree.affordable(v) {
+	if s.tree.costly && !s.tree.affordable(v) {
 		return []Violation{{
 			Want: "arguments that are smaller or less deeply nested",
-			Got:  fmt.Sprintf("%d bytes that are too costly to check against a schema that refers to itself", len(args)),
+			Got:  fmt.Sprintf("%d bytes that are too costly to check against the schema's references", len(args)),
 		}}
 	}
 	err := validate(s.resolved, v)
@@ -146,7 +146,7 @@ func (t *tree) check() error {
 	if s := t.cycle(t.inPlace); s != nil {
 		return fmt.Errorf("#%s refers to itself for the same value", t.pointers[s])
 	}
-	t.recursive = t.cycle(t.edges) != nil
+	t.costly = t.cycle(t.edges) != nil || t.unfolded() > maxUnfolded
 	return nil
 }
 

@@ -19,13 +19,13 @@ import (
 // its references refer to. After link every reference is a plain one, "#/$defs/root/…", so
 // that a part judged on its own under [tree.judge] means what it meant in its place.
 type tree struct {
-	root      *jsonschema.Schema
-	pointers  map[*jsonschema.Schema]string // JSON pointer from the root
-	refs      map[*jsonschema.Schema]*jsonschema.Schema
-	dynamic   map[*jsonschema.Schema][]*jsonschema.Schema // what $dynamicRef may lead to
-	patterns  map[*jsonschema.Schema][]pattern
-	draft7    bool
-	recursive bool
+	root     *jsonschema.Schema
+	pointers map[*jsonschema.Schema]string // JSON pointer from the root
+	refs     map[*jsonschema.Schema]*jsonschema.Schema
+	dynamic  map[*jsonschema.Schema][]*jsonschema.Schema // what $dynamicRef may lead to
+	patterns map[*jsonschema.Schema][]pattern
+	draft7   bool
+	costly   bool // a check may take out of all proportion: see [tree.affordable]
 
 	rules  sync.Map // *jsonschema.Schema to []rule
 	whole  sync.Map // *jsonschema.Schema to rule
