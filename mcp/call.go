@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/internal/schema"
 )
 
 // call asks the server to run one of its tools. What the server reports as an error, and a
 // connection that breaks, is an error result for the model. The end of ctx is passed on.
-func (s *Session) call(ctx context.Context, name string, args json.RawMessage, output *jsonschema.Resolved) (agentkernel.ToolResult, error) {
+func (s *Session) call(ctx context.Context, name string, args json.RawMessage, output *schema.Schema) (agentkernel.ToolResult, error) {
 	params := &sdk.CallToolParams{Name: name, Arguments: args}
 	token := fmt.Sprint("call-", s.tokens.Add(1))
 	params.SetProgressToken(token)
 	s.running.Store(token, ctx)
 	defer s.running.Delete(token)
-	got, err := s.conn.CallTool(ctx, params)
+	got, err := ask(ctx, s.line, func(ctx context.Context) (*sdk.CallToolResult, error) { return s.conn.CallTool(ctx, params) })
 	if err != nil {
 		return agentkernel.ToolResult{}, failure(ctx, "call", err)
 	}

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/internal/schema"
 )
 
 // result makes a kernel result of a server's. Structured output is its JSON; one that does not
 // fit the tool's own output schema is an error that the model is told of, beside the content.
-func result(got *sdk.CallToolResult, output *jsonschema.Resolved) (agentkernel.ToolResult, error) {
+func result(got *sdk.CallToolResult, output *schema.Schema) (agentkernel.ToolResult, error) {
 	r := agentkernel.ToolResult{IsError: got.IsError}
 	for _, c := range got.Content {
 		r.Content = append(r.Content, block(c))
@@ -28,12 +28,8 @@ func result(got *sdk.CallToolResult, output *jsonschema.Resolved) (agentkernel.T
 	}
 	r.JSON = raw
 	if output != nil && !got.IsError {
-		var value any
-		if err := json.Unmarshal(raw, &value); err != nil {
-			return r, fmt.Errorf("the server's structured result is no JSON: %w", err)
-		}
-		if err := output.Validate(value); err != nil {
-			return r, fmt.Errorf("the server's result does not fit its own output schema: %w", err)
+		if wrong := output.Check(raw); len(wrong) > 0 {
+			return r, fmt.Errorf("the server's result does not fit its own output schema: %v", wrong)
 		}
 	}
 	return r, nil

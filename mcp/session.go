@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -38,6 +39,7 @@ const defaultMaxTools = 1000
 type Session struct {
 	cfg  Config
 	conn *sdk.ClientSession
+	line *line
 
 	tokens  atomic.Uint64
 	running sync.Map // progress token: context of the call
@@ -55,12 +57,18 @@ func Connect(ctx context.Context, transport sdk.Transport, cfg Config) (*Session
 	if cfg.MaxTools == 0 {
 		cfg.MaxTools = defaultMaxTools
 	}
-	s := &Session{cfg: cfg, watchers: map[*watcher]bool{}}
+	s := &Session{cfg: cfg, line: &line{Transport: transport}, watchers: map[*watcher]bool{}}
 	client := sdk.NewClient(&sdk.Implementation{
 		Name: cmp.Or(cfg.Name, "agentkernel"), Version: cmp.Or(cfg.Version, "0"),
 	}, s.options())
-	conn, err := client.Connect(ctx, transport, nil)
+	stop := context.AfterFunc(ctx, s.line.cut) // a server that does not read holds the SDK past ctx
+	conn, err := client.Connect(ctx, s.line, nil)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+		_ = conn.Close()
+	}
 	if err != nil {
+		s.line.cut()
 		return nil, failure(ctx, "connect", err)
 	}
 	s.conn = conn
@@ -89,8 +97,14 @@ func (s *Session) options() *sdk.ClientOptions {
 	return &opts
 }
 
-// Close ends the session. Calls that are running fail.
-func (s *Session) Close() error { return s.conn.Close() }
+// Close ends the session. Calls that are running fail, and what the server does not read is not
+// waited for.
+func (s *Session) Close() error {
+	s.line.cut() // the SDK would wait for what is under way
+	err := s.conn.Close()
+	s.line.asking.Wait()
+	return err
+}
 
 // Wait returns when the session has ended, whoever ended it.
 func (s *Session) Wait() error { return s.conn.Wait() }
@@ -131,7 +145,7 @@ func failure(ctx context.Context, op string, err error) error {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			kind = agentkernel.KindTimeout
 		}
-	case errors.Is(err, sdk.ErrConnectionClosed):
+	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
 		kind = agentkernel.KindNetwork
 	}
 	return &agentkernel.Error{Kind: kind, Op: "mcp " + op, Err: err}

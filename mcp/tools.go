@@ -9,10 +9,10 @@ import (
 	"hash/fnv"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentkernel-go/agentkernel"
+	"github.com/agentkernel-go/agentkernel/internal/schema"
 )
 
 // ToolError is a tool of a server that cannot be used.
@@ -72,7 +72,7 @@ func (s *Session) list(ctx context.Context) ([]*sdk.Tool, error) {
 	var all []*sdk.Tool
 	params := &sdk.ListToolsParams{}
 	for page := 1; ; page++ {
-		got, err := s.conn.ListTools(ctx, params)
+		got, err := ask(ctx, s.line, func(ctx context.Context) (*sdk.ListToolsResult, error) { return s.conn.ListTools(ctx, params) })
 		if err != nil {
 			return nil, failure(ctx, "list tools", err)
 		}
@@ -93,9 +93,12 @@ func (s *Session) tool(t *sdk.Tool, taken map[string]bool) (agentkernel.Tool, er
 	if t.Name == "" {
 		return agentkernel.Tool{}, errors.New("it has no name")
 	}
-	output, err := compile(t.OutputSchema)
-	if err != nil {
-		return agentkernel.Tool{}, fmt.Errorf("its output schema: %w", err)
+	var output *schema.Schema
+	if t.OutputSchema != nil {
+		var err error
+		if output, err = schema.Compile(t.OutputSchema); err != nil {
+			return agentkernel.Tool{}, fmt.Errorf("its output schema: %w", err)
+		}
 	}
 	tool := agentkernel.Tool{
 		Name:        unique(s.prefix()+t.Name, taken),
@@ -120,22 +123,6 @@ func (s *Session) tool(t *sdk.Tool, taken map[string]bool) (agentkernel.Tool, er
 func usable(tool agentkernel.Tool) error {
 	_, err := agentkernel.NewAgent(agentkernel.Config{Tools: []agentkernel.Tool{tool}})
 	return err
-}
-
-// compile makes a validator of a schema as the SDK decoded it; nil of none.
-func compile(schema any) (*jsonschema.Resolved, error) {
-	if schema == nil {
-		return nil, nil
-	}
-	raw, err := json.Marshal(schema)
-	if err != nil {
-		return nil, err
-	}
-	var parsed jsonschema.Schema
-	if err := json.Unmarshal(raw, &parsed); err != nil {
-		return nil, err
-	}
-	return parsed.Resolve(nil)
 }
 
 // maxName is how long a tool's name may be: what the strictest providers take.
