@@ -163,12 +163,13 @@ func (t *openTurn) has(call *ToolCall) bool {
 	})
 }
 
-// stillOpen is what of suspended the history still leaves open.
+// stillOpen is what of suspended a run on the history would find open: of a history that others
+// wrote it mends the ids first.
 func stillOpen(suspended []Suspension, history []AgentMessage) []Suspension {
 	if len(suspended) == 0 {
 		return nil
 	}
-	open := openCalls(history)
+	open := openCalls(mend(history, true).result())
 	var out []Suspension
 	for _, s := range suspended {
 		if open.has(&s.Call) {

@@ -315,3 +315,20 @@ func updatesBeforeTheChild(t *testing.T) {
 	}
 	require.Equal(t, 180, updates)
 }
+
+// TestRestoreOfAForeignSuspension: a suspension of a call that the kernel knows under another id, since
+// its own is taken in that history, is none, and the agent can be talked to.
+func TestRestoreOfAForeignSuspension(t *testing.T) {
+	history, suspended := leftOpen(t)
+	open := history[len(history)-1].(agentkernel.Message)
+	id := suspended[0].Call.ID
+	before := []agentkernel.AgentMessage{agentkernel.UserMessage("before"), open,
+		agentkernel.Message{Role: agentkernel.RoleTool, ToolCallID: id, ToolName: suspended[0].Call.Name, Content: []agentkernel.ContentBlock{agentkernel.TextBlock("x")}}}
+	agent := watch(t, agentkernel.Config{Model: agenttest.Script(agenttest.Text("well"))})
+	require.NoError(t, agent.Restore(agentkernel.AgentState{Messages: append(before, history...), Suspended: suspended}))
+	for _, s := range agent.State().Suspended {
+		require.NotEqual(t, id, s.Call.ID)
+	}
+	_, err := agent.Run(t.Context(), "hi")
+	require.NoError(t, err)
+}

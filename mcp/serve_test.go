@@ -169,3 +169,34 @@ func TestServedAgentThatWaits(t *testing.T) {
 	require.Contains(t, result.TextContent(), "pay: Pay 5?")
 	require.Len(t, inner.State().Suspended, 1)
 }
+
+// TestClientVanishes: the run of a client that is gone is aborted, and the next client is served.
+func TestClientVanishes(t *testing.T) {
+	begun := make(chan struct{})
+	var stopped error
+	wait := agentkernel.MustTool("wait", "waits", func(ctx context.Context, _ struct{}) (string, error) {
+		close(begun)
+		<-ctx.Done()
+		stopped = context.Cause(ctx)
+		return "", stopped
+	})
+	agent := newAgent(t, agenttest.Script(agenttest.Call("c1", "wait", `{}`), agenttest.Text("hello")), wait)
+	server := mcp.Serve(agent, mcp.ServeConfig{})
+	first := connect(t, server, mcp.Config{Prefix: "-"})
+	second := connect(t, server, mcp.Config{Prefix: "-"})
+	ask := &sdk.CallToolParams{Name: "ask", Arguments: map[string]any{"prompt": "go"}}
+	ask.SetProgressToken("p")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := first.SDK().CallTool(t.Context(), ask)
+		failed <- err
+	}()
+	<-begun
+	_ = first.Close()
+	require.Error(t, <-failed)
+	got, err := second.SDK().CallTool(t.Context(), ask)
+	require.NoError(t, err)
+	require.False(t, got.IsError)
+	require.Equal(t, "hello", got.Content[0].(*sdk.TextContent).Text)
+	require.Error(t, stopped)
+}
