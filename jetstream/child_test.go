@@ -68,6 +68,7 @@ func childWorker(ctx context.Context) error {
 		Agent: agent(agentkernel.Config{
 			Model: agentkernel.ChatModelFunc(proofModel),
 			Tools: []agentkernel.Tool{noted("once", false), noted("again", true)},
+			Gate:  proofGate,
 		}),
 		OnError: func(session, request string, err error) {},
 	})
@@ -98,6 +99,15 @@ func noted(name string, idempotent bool) agentkernel.Tool {
 	})
 	t.Idempotent = idempotent
 	return t
+}
+
+// proofGate wants a person to be asked about one call in every other turn.
+func proofGate(_ context.Context, req agentkernel.GateRequest) (agentkernel.GateDecision, error) {
+	var messages int
+	if _, err := fmt.Sscanf(req.Call.ID, "once-%d", &messages); err == nil && messages/5%2 == 1 {
+		return agentkernel.GateDecision{}, agentkernel.Suspend(agentkernel.ProgressPayload{Text: "once?"})
+	}
+	return agentkernel.GateDecision{Allow: true}, nil
 }
 
 // proofModel calls both tools for each prompt, and answers then. It says the same each time it is

@@ -5,6 +5,7 @@ package jetstream_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -135,8 +136,8 @@ func freeAddress(t *testing.T) string {
 
 // TestProof: workers are killed, or fall silent and wake, every second, and the broker now and then, while many clients have
 // their sessions, drop out and come back. Every request is answered; each message is there once
-// and in order; a call that must not run twice does not; every client sees a stream that keeps
-// its contract.
+// and in order; a call that must not run twice does not, also where it waited for a person in every
+// other turn; every client sees a stream that keeps its contract.
 func TestProof(t *testing.T) {
 	size := proofSize()
 	c := &children{t: t, dir: t.TempDir(), address: freeAddress(t), running: make(map[string]*exec.Cmd), kills: make(map[string]time.Time)}
@@ -173,15 +174,16 @@ func TestProof(t *testing.T) {
 	calm()
 	storm.Wait()
 
-	marks := 0
+	marks, answers := 0, 0
 	for i := range seen {
 		seen[i].check(t)
 		marks += seen[i].marks
+		answers += seen[i].answered
 	}
 	checkCalls(t, filepath.Join(c.dir, "calls"), size)
 	requests := size.sessions * size.turns
-	t.Logf("%d requests, %d messages in %v: %.0f requests/s; %d workers killed, %d woken, %d restarts of the broker, %d restart marks",
-		requests, 5*requests, took.Round(time.Millisecond), float64(requests)/took.Seconds(), len(c.kills), c.woken, size.restarts, marks)
+	t.Logf("%d requests, %d messages in %v: %.0f requests/s; %d workers killed, %d woken, %d restarts of the broker, %d restart marks, %d answers",
+		requests, 5*requests, took.Round(time.Millisecond), float64(requests)/took.Seconds(), len(c.kills), c.woken, size.restarts, marks, answers)
 	logTakeovers(t, nc, c.kills)
 }
 
@@ -192,6 +194,7 @@ type proofView struct {
 	turns   int
 	watcher
 	err, watched error
+	answered     int
 }
 
 func (v *proofView) talk(ctx context.Context) error {
@@ -205,11 +208,51 @@ func (v *proofView) talk(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("wait for turn %d: %w", turn, err)
 		}
-		if o.Reason != agentkernel.EndStop {
+		switch o.Reason {
+		case agentkernel.EndStop:
+		case agentkernel.EndSuspended:
+			if err := v.answer(ctx, 5*(turn+1)); err != nil {
+				return fmt.Errorf("answer in turn %d: %w", turn, err)
+			}
+		default:
 			return fmt.Errorf("turn %d: %+v", turn, o)
 		}
 	}
 	return nil
+}
+
+// answer answers what is asked, twice at once, until the session has so many messages.
+func (v *proofView) answer(ctx context.Context, messages int) error {
+	for {
+		history, err := v.client.History(ctx, v.session)
+		if err != nil || len(history) >= messages {
+			return err
+		}
+		open, err := v.client.Questions(ctx, v.session)
+		if err != nil {
+			return err
+		}
+		for _, q := range open {
+			other := make(chan error, 1)
+			say := func() error {
+				return v.client.Answer(ctx, v.session, q.Call, agentkernel.GateDecision{Allow: true})
+			}
+			go func() { other <- say() }()
+			for _, err := range []error{say(), <-other} {
+				switch {
+				case err == nil:
+					v.answered++
+				case !errors.Is(err, jetstream.ErrAnswered) && !errors.Is(err, jetstream.ErrNotAsked):
+					return err
+				}
+			}
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%d messages, %d questions: %w", len(history), len(open), context.Cause(ctx))
+		}
+	}
 }
 
 // watch looks on until the state has all messages, and drops out at random.
