@@ -284,8 +284,18 @@ func (b *bus) resume(ctx context.Context, session string, answer *broker.RawStre
 	return b.submit(ctx, session, fmt.Sprintf("%s%d", resumePrefix, answer.Sequence), nil)
 }
 
-// suspend asks what a run left to be asked that ended as suspended.
+// suspend notes what a run left open that ended as suspended, and asks what is to be asked.
 func (r *run) suspend(ctx context.Context, left []agentkernel.Suspension) error {
+	if len(left) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(left)
+	if err != nil {
+		return err
+	}
+	if err := r.append(ctx, data, headerKind, kindSuspended); err != nil {
+		return err
+	}
 	for _, s := range left {
 		if s.Ask == nil {
 			continue

@@ -350,7 +350,7 @@ func logTakeovers(t *testing.T, nc *nats.Conn, kills map[string]time.Time) {
 		}
 		var claim struct{ Worker string }
 		require.NoError(t, json.Unmarshal(msg.Data, &claim))
-		if kill, ok := kills[owners[msg.Subject]]; ok {
+		if kill, ok := kills[owners[msg.Subject]]; ok && msg.Time.After(kill) { // else it was silent before
 			waits = append(waits, msg.Time.Sub(kill))
 		}
 		owners[msg.Subject] = claim.Worker[strings.LastIndexByte(claim.Worker, '-')+1:]

@@ -26,7 +26,10 @@ const (
 	kindMessage = "message" // as the event message_end, in the whole wire form
 	kindEnd     = "end"     // an Outcome: the request is answered
 	kindRelease = "release" // the worker puts the request back in good order
-	kindBegun   = "begun"   // the calls that were suspended may have begun
+	// kindSuspended are calls that a run which ended left open because they never began, before
+	// somebody is asked about them; kindBegun: a run since then could begin them.
+	kindSuspended = "suspended"
+	kindBegun     = "begun"
 )
 
 // claim is the body of a record that fences off every worker before.
@@ -124,6 +127,9 @@ func (t *truth) add(msg *broker.RawStreamMsg) error {
 		}
 	case kindRelease:
 		r.crashes--
+	case kindSuspended:
+		t.suspended = nil
+		return json.Unmarshal(msg.Data, &t.suspended)
 	case kindBegun:
 		t.suspended = nil
 	case kindEnd:

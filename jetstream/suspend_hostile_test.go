@@ -1,9 +1,12 @@
 package jetstream_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/agentkernel-go/agentkernel"
 	"github.com/agentkernel-go/agentkernel/agenttest"
 	"github.com/agentkernel-go/agentkernel/jetstream"
+	"github.com/nats-io/nats.go"
 	broker "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -177,5 +181,100 @@ func (w *world) outcomes(session string) (all []jetstream.Outcome) {
 			all = append(all, o)
 		}
 		seq = msg.Sequence + 1
+	}
+}
+
+// severed is a connection that dies when it is to carry a word, which never gets through.
+type severed struct {
+	net.Conn
+	word string
+	died func()
+}
+
+func (c *severed) Write(data []byte) (int, error) {
+	if bytes.Contains(data, []byte(c.word)) {
+		_ = c.Conn.Close()
+		c.died()
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(data)
+}
+
+// Dial connects to a broker, once.
+func (c *severed) Dial(network, address string) (_ net.Conn, err error) {
+	if c.Conn != nil {
+		return nil, net.ErrClosed
+	}
+	c.Conn, err = net.Dial(network, address)
+	return c, err
+}
+
+// workUntil starts a worker whose connection dies when it is to write word, and returns what tells so.
+func (w *world) workUntil(word string, cfg agentkernel.Config) (died chan struct{}) {
+	w.t.Helper()
+	died = make(chan struct{})
+	line := &severed{word: word, died: sync.OnceFunc(func() { close(died) })}
+	closed := make(chan struct{})
+	nc, err := nats.Connect(w.broker.URL(), nats.SetCustomDialer(line), nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	require.NoError(w.t, err)
+	worker, err := jetstream.NewWorker(nc, jetstream.WorkerConfig{Config: w.cfg, Agent: agent(cfg), OnError: func(string, string, error) {}})
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	w.t.Cleanup(func() {
+		nc.Close()
+		cancel()
+		<-done
+		<-closed
+	})
+	return died
+}
+
+// TestWorkerDiesWhileItSuspends: a call that waits is not taken for one that may have begun, wherever the
+// worker died since, and its answer is not lost.
+func TestWorkerDiesWhileItSuspends(t *testing.T) {
+	for name, tt := range map[string]struct {
+		word         string
+		first, later bool // the answer comes before the next worker, or to it
+	}{
+		"before the question":               {word: "Ak-Kind: question", later: true},
+		"before the outcome":                {word: "Ak-Kind: end", later: true},
+		"before the outcome, answered then": {word: "Ak-Kind: end", first: true},
+		"before the resumed run":            {word: "Ak-Kind: begun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, testConfig, jetstream.EmbeddedConfig{Listen: "127.0.0.1:0"})
+			var ran atomic.Int32
+			cfg := agentkernel.Config{Model: agenttest.Script(agenttest.Call("c1", "echo", `{"text":"a"}`), agenttest.Text("so be it")),
+				Tools: []agentkernel.Tool{counting(&ran)}, Gate: suspending}
+			answer := func() {
+				w.questions("s")
+				require.NoError(t, w.client.Answer(t.Context(), "s", "c1", agentkernel.GateDecision{Allow: true}))
+			}
+			if tt.word == "Ak-Kind: begun" {
+				stop := w.work(jetstream.WorkerConfig{Agent: agent(cfg)})
+				w.wait("s", w.submit("s", "go"))
+				stop()
+				answer()
+				<-w.workUntil(tt.word, cfg)
+			} else {
+				died := w.workUntil(tt.word, cfg)
+				w.submit("s", "go")
+				<-died
+			}
+			if tt.first {
+				answer()
+			}
+			w.work(jetstream.WorkerConfig{Agent: agent(cfg)})
+			if tt.later {
+				answer()
+			}
+			require.Eventually(t, func() bool { return len(w.texts("s")) == 4 }, 20*time.Second, 5*time.Millisecond)
+			assert.Equal(t, []string{"user: go", "assistant: [echo]", "tool: a", "assistant: so be it"}, w.texts("s"))
+			assert.EqualValues(t, 1, ran.Load())
+			require.Eventually(t, func() bool { return w.stored("WORK") == 0 }, 20*time.Second, 5*time.Millisecond)
+		})
 	}
 }
