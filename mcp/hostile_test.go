@@ -68,6 +68,7 @@ func (w wire) serve(t *testing.T) sdk.Transport {
 			return
 		}
 		in := bufio.NewScanner(toServer)
+		in.Buffer(nil, 4<<20)
 		for in.Scan() {
 			var req struct {
 				ID     json.RawMessage
