@@ -89,16 +89,19 @@ func (r *run) withdraw(ctx context.Context, subject string, asked uint64) {
 	_, _ = r.publish(ctx, streamAsks, msg, fmt.Sprintf("%s.%d.w", subject, asked), asked)
 }
 
-// withdrawAll does so with what a worker asked that died, where nothing of it is waiting.
-func (r *run) withdrawAll(ctx context.Context, waiting []agentkernel.Suspension) {
+// forgotten are the places of what a worker asked that died, by subject, where nothing of it is
+// waiting.
+func (r *run) forgotten(ctx context.Context, waiting []agentkernel.Suspension) map[string]uint64 {
+	found := make(map[string]uint64)
 	for msg, err := range r.records(ctx, streamAsks, r.bus.cfg.subject(streamAsks, r.session)+".*", 1) {
 		if err != nil {
-			return
+			break
 		}
 		if msg.Header.Get(headerKind) == kindQuestion && !r.asks(msg.Subject, waiting) {
-			r.withdraw(ctx, msg.Subject, msg.Sequence) // refused where something follows
+			found[msg.Subject] = msg.Sequence
 		}
 	}
+	return found
 }
 
 func (b *bus) askSubject(session, call string) string {

@@ -286,15 +286,19 @@ func (r *run) end(ctx context.Context, o Outcome) error {
 	if err != nil {
 		return err
 	}
-	if err := r.append(ctx, data, headerKind, kindEnd); err != nil {
-		return err
-	}
-	if r.progress.claims > 0 {
+	var forgotten map[string]uint64
+	if r.progress.claims > 0 { // before the end: behind it others ask
 		waiting := r.truth.suspended
 		if o.Summary != nil {
 			waiting = o.Summary.Suspended
 		}
-		r.withdrawAll(ctx, waiting)
+		forgotten = r.forgotten(ctx, waiting)
+	}
+	if err := r.append(ctx, data, headerKind, kindEnd); err != nil {
+		return err
+	}
+	for subject, at := range forgotten {
+		r.withdraw(ctx, subject, at) // refused where something follows
 	}
 	return nil
 }
