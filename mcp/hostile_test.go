@@ -20,12 +20,13 @@ import (
 // TestSchemasThatNeverEnd: neither a schema that refers to itself nor one whose references double
 // at each step takes this process with it.
 func TestSchemasThatNeverEnd(t *testing.T) {
-	defs := `"a0":{"type":"object"}`
+	var defs strings.Builder
+	defs.WriteString(`"a0":{"type":"object"}`)
 	for i := 1; i <= 60; i++ {
-		defs += fmt.Sprintf(`,"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]}`, i, i-1, i-1)
+		defs.WriteString(fmt.Sprintf(`,"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]}`, i, i-1, i-1))
 	}
 	itself := json.RawMessage(`{"type":"object","allOf":[{"$ref":"#"}]}`)
-	doubles := json.RawMessage(`{"type":"object","$defs":{` + defs + `},"$ref":"#/$defs/a60"}`)
+	doubles := json.RawMessage(`{"type":"object","$defs":{` + defs.String() + `},"$ref":"#/$defs/a60"}`)
 	object := json.RawMessage(`{"type":"object"}`)
 	server := listing(func(string) *sdk.ListToolsResult {
 		return &sdk.ListToolsResult{Tools: []*sdk.Tool{
