@@ -212,7 +212,9 @@ func (w *control) playAgent() {
 			return
 		}
 		if w.chance(20) {
-			w.idle()
+			if w.idle() {
+				checker.StartFrom(agent.Messages()) // nothing is announced, not even what waited for that
+			}
 			live = agent.State()
 		}
 		release()
@@ -269,11 +271,13 @@ func (w *control) expect(what string, err error, allowed ...error) {
 	}
 }
 
-// idle is what is done to an agent while its runs are held.
-func (w *control) idle() {
+// idle is what is done to an agent while its runs are held. It reports whether that is to
+// restore it.
+func (w *control) idle() (restored bool) {
 	switch w.n(4) {
 	case 3:
 		w.restart()
+		return true
 	case 0:
 		w.expect("Reset", w.agent.Reset())
 	case 1:
@@ -284,6 +288,7 @@ func (w *control) idle() {
 			w.expect("Compact", err, agentkernel.KindInvalidRequest)
 		}
 	}
+	return false
 }
 
 // disturb does one thing at one random event of all runs, or at one random time.
