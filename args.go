@@ -1,12 +1,12 @@
 package agentkernel
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/agentkernel-go/agentkernel/internal/compact"
 	"github.com/agentkernel-go/agentkernel/internal/nesting"
 	"github.com/agentkernel-go/agentkernel/internal/textbuf"
 )
@@ -61,15 +61,17 @@ func parseObject(raw string) (json.RawMessage, error) {
 	if isBlank(raw) {
 		return json.RawMessage(`{}`), nil
 	}
+	if strings.TrimLeft(raw, jsonSpace)[0] != '{' {
+		return nil, noObject(raw)
+	}
+	args, ok := compact.JSON(textbuf.Bytes(raw))
 	switch {
-	case !json.Valid(textbuf.Bytes(raw)), strings.TrimLeft(raw, jsonSpace)[0] != '{':
+	case !ok:
 		return nil, noObject(raw)
 	case nesting.TooDeep(raw):
 		return nil, fmt.Errorf("arguments are nested more than %d levels deep", nesting.Max)
 	}
-	var compact bytes.Buffer
-	_ = json.Compact(&compact, textbuf.Bytes(raw)) // it is valid
-	return escaped(compact.Bytes()), nil
+	return escaped(args), nil
 }
 
 // noObject tells why raw is no JSON object.

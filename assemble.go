@@ -26,6 +26,9 @@ type partial struct {
 	calls  []*callSlot          // in the order in which they opened
 	byID   map[string]*callSlot // nil while there are few
 	byKey  map[string]*callSlot
+	// key is the last one that increments came with, keyed the call that it stands for.
+	key   string
+	keyed *callSlot
 
 	headers headers
 	room    struct { // what a message of one block needs, in the same piece of memory
@@ -171,10 +174,7 @@ func (p *partial) slot(key, id string) (*callSlot, bool) {
 		p.pointKey(key, s)
 		return s, false
 	}
-	s := p.byKey[key]
-	if key == "" && len(p.calls) > 0 {
-		s = p.calls[len(p.calls)-1]
-	}
+	s := p.withKey(key)
 	switch {
 	case s == nil:
 		s = p.openSlot(key)
@@ -185,6 +185,19 @@ func (p *partial) slot(key, id string) (*callSlot, bool) {
 	}
 	p.learnID(s, id)
 	return s, true
+}
+
+// withKey finds the call that increments with that key add to; without one, the last one open.
+func (p *partial) withKey(key string) *callSlot {
+	switch {
+	case key == "" && len(p.calls) == 0:
+		return nil
+	case key == "":
+		return p.calls[len(p.calls)-1]
+	case key != p.key:
+		p.key, p.keyed = key, p.byKey[key]
+	}
+	return p.keyed
 }
 
 func (p *partial) openSlot(key string) *callSlot {
@@ -208,6 +221,7 @@ func (p *partial) pointKey(key string, s *callSlot) {
 		p.byKey = make(map[string]*callSlot)
 	}
 	p.byKey[key] = s
+	p.key, p.keyed = key, s
 }
 
 // learnID gives the slot the id that the provider sent, or one of our own where that one

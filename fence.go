@@ -113,23 +113,35 @@ func newFence(ctx context.Context, stopTimeout time.Duration) (f *fence, lift fu
 // sync.Mutex because the one who waits for it may wait for as long as a consumer is slow:
 // as on a channel, which testing/synctest counts as waiting.
 type visit struct {
-	state atomic.Int32
+	// state is one of the states below, or, in user code, when the goroutine left last: the
+	// time since the run began, which is not negative.
+	state atomic.Int64
 	left  chan struct{} // closed by the leave that end waits for; made by end
 }
 
-// The states of a visit.
+// The states of a visit that is not in user code.
 const (
-	visitOutside = iota // in user code
-	visitInside         // acting for the run
-	visitEnding         // acting for the run, for the last time
+	visitInside = -1 - iota // acting for the run
+	visitEnding             // acting for the run, for the last time
 	visitOver
 )
 
 // enter reports whether the goroutine may act for the run; then leave must follow.
-func (v *visit) enter() bool { return v.state.CompareAndSwap(visitOutside, visitInside) }
+func (v *visit) enter() bool {
+	for {
+		outside := v.state.Load()
+		if outside < 0 {
+			return false
+		}
+		if v.state.CompareAndSwap(outside, visitInside) {
+			return true
+		}
+	}
+}
 
-func (v *visit) leave() {
-	if !v.state.CompareAndSwap(visitInside, visitOutside) {
+// leave goes back to user code, at a time since the run began.
+func (v *visit) leave(at time.Duration) {
+	if !v.state.CompareAndSwap(visitInside, int64(at)) {
 		v.state.Store(visitOver)
 		close(v.left)
 	}
@@ -138,11 +150,7 @@ func (v *visit) leave() {
 // end ends the visit. It waits for the goroutine where that is acting for the run.
 func (v *visit) end() {
 	for {
-		switch v.state.Load() {
-		case visitOutside:
-			if v.state.CompareAndSwap(visitOutside, visitOver) {
-				return
-			}
+		switch state := v.state.Load(); state {
 		case visitInside:
 			if v.left == nil {
 				v.left = make(chan struct{})
@@ -151,8 +159,12 @@ func (v *visit) end() {
 				<-v.left
 				return
 			}
-		default:
+		case visitEnding, visitOver:
 			return
+		default:
+			if v.state.CompareAndSwap(state, visitOver) {
+				return
+			}
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestHostileHistoryIsMended(t *testing.T) {
 func TestHostileHistoryRuns(t *testing.T) {
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		history := hostileHistory(rng, "{}")
+		history := hostileHistory(rng, "{}", `{"a":"`, `{"a":tru}`, `[`, "")
 		turn := 0
 		cfg := agentkernel.Config{Tools: []agentkernel.Tool{echo("t")}, RunOpenCalls: rng.IntN(2) == 0,
 			Model: modelOf(func(_ context.Context, req agentkernel.ModelRequest, yield yieldFunc) {

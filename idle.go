@@ -21,8 +21,7 @@ type idleWatch struct {
 	limit, grace time.Duration
 	began        time.Time       // when the run did
 	run          context.Context // the run's
-	visit        *visit
-	last         atomic.Int64 // when the model was last heard, as time since began
+	visit        *visit          // tells when the model was last heard, as time since began
 	cancel       context.CancelCauseFunc
 	idle         atomic.Bool
 	late         chan struct{} // closed when the wait is over
@@ -35,7 +34,7 @@ type idleWatch struct {
 // start starts the watch. A limit that is not positive never ends an attempt.
 func (w *idleWatch) start() {
 	w.late = make(chan struct{})
-	w.heard(time.Since(w.began))
+	w.visit.state.Store(int64(time.Since(w.began)))
 	w.mu.Lock() // check needs the timer
 	defer w.mu.Unlock()
 	limit := w.limit
@@ -43,13 +42,6 @@ func (w *idleWatch) start() {
 		limit = math.MaxInt64
 	}
 	w.timer = time.AfterFunc(limit, w.check)
-}
-
-// heard notes when the run had taken in what the model yielded, as time since it began.
-func (w *idleWatch) heard(at time.Duration) {
-	if w.limit > 0 {
-		w.last.Store(int64(at))
-	}
 }
 
 // finish notes that the model has said all.
@@ -74,9 +66,10 @@ func (w *idleWatch) check() {
 		close(w.late)
 		return
 	}
-	silent := time.Since(w.began) - time.Duration(w.last.Load())
+	heard := w.visit.state.Load()
+	silent := time.Since(w.began) - time.Duration(heard)
 	switch {
-	case w.visit.state.Load() == visitInside:
+	case heard < 0: // the run is busy with what the model yielded
 		w.timer.Reset(w.limit)
 	case silent < w.limit:
 		w.timer.Reset(w.limit - silent)

@@ -47,7 +47,7 @@ func (r *run) stream(req ModelRequest) streamEnd {
 			return struct{}{}, errNilStream
 		}
 		// Called, not ranged over: a yield that comes too late is refused, not a panic.
-		seq(in.yield)
+		seq(func(ev StreamEvent, err error) bool { return in.yield(&ev, err) })
 		return struct{}{}, nil
 	})
 	idle := in.watch.stop()
@@ -68,7 +68,7 @@ func (r *run) stream(req ModelRequest) streamEnd {
 }
 
 // yield takes one increment in. It reports whether more should come.
-func (in *intake) yield(ev StreamEvent, err error) bool {
+func (in *intake) yield(ev *StreamEvent, err error) bool {
 	var failure *Error
 	if err != nil { // looked at before the run depends on it: its methods are the model's
 		failure = asError(in.ctx, "model", err, KindProvider)
@@ -81,13 +81,12 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 		}
 		return false
 	}
-	defer in.visit.leave()
-	defer in.heard(in.r.seq)
+	defer in.leave(in.r.seq)
 	if in.end.over() || in.r.stopped() || in.watch.idle.Load() {
 		return false
 	}
 	if failure == nil {
-		failure = in.r.take(&ev)
+		failure = in.r.take(ev)
 	}
 	if failure == nil && ev.Type != StreamEventDone {
 		return true
@@ -97,13 +96,13 @@ func (in *intake) yield(ev StreamEvent, err error) bool {
 	return false
 }
 
-// heard notes that the run has taken an increment in. Events that came of it, those behind
-// seq, have taken the time already.
-func (in *intake) heard(seq uint64) {
+// leave goes back to the model, once the run has taken an increment in. Events that came of it,
+// those behind seq, have taken the time already.
+func (in *intake) leave(seq uint64) {
 	if in.r.seq == seq {
 		in.r.clock.read()
 	}
-	in.watch.heard(in.r.clock.passed)
+	in.visit.leave(in.r.clock.passed)
 }
 
 // take adds one increment to the message.

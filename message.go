@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/agentkernel-go/agentkernel/internal/compact"
 	"github.com/agentkernel-go/agentkernel/internal/nesting"
 	"github.com/agentkernel-go/agentkernel/internal/textbuf"
 )
@@ -419,18 +420,16 @@ var (
 
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// compactJSON returns raw as encoding/json writes it, in memory of its own and, since
-// arguments may be large, with no more of that than it needs.
+// compactJSON returns raw as encoding/json writes it, in memory of its own.
 func compactJSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
-	var buf bytes.Buffer
-	if json.Compact(&buf, raw) != nil {
-		out, _ := json.Marshal(validText(string(raw)))
+	out, ok := compact.JSON(raw)
+	if !ok {
+		out, _ = json.Marshal(validText(string(raw)))
 		return out
 	}
-	out := buf.Bytes()
 	if nesting.TooDeep(textbuf.String(out)) { // it could not be read back within a message
 		out, _ = json.Marshal(validText(string(out)))
 		return out

@@ -10,6 +10,7 @@ type headers struct {
 
 	// These are where snapshots take their memory.
 	singles     slab[single]
+	callsAlone  slab[singleCall]
 	messagesOut slab[Message]
 	blocksOut   slab[ContentBlock]
 	callsOut    slab[ToolCall]
@@ -19,6 +20,13 @@ type headers struct {
 type single struct {
 	message Message
 	block   [1]ContentBlock
+}
+
+// singleCall is a message with its one block, a call.
+type singleCall struct {
+	message Message
+	block   [1]ContentBlock
+	call    [1]ToolCall
 }
 
 type headerCall struct {
@@ -64,16 +72,20 @@ func (p *partial) snapshot() Message {
 func (p *partial) boxed() AgentMessage {
 	h := &p.headers
 	var m *Message
-	if n := len(h.blocks); n == 1 {
-		one := &h.singles.take(1)[0]
-		m, one.message.Content = &one.message, one.block[:]
-	} else {
+	var calls []ToolCall
+	switch n := len(h.blocks); {
+	case n != 1:
 		m = &h.messagesOut.take(1)[0]
 		m.Content = h.blocksOut.take(n)
-	}
-	var calls []ToolCall
-	if len(h.calls) > 0 {
-		calls = h.callsOut.take(len(h.calls))
+		if len(h.calls) > 0 {
+			calls = h.callsOut.take(len(h.calls))
+		}
+	case len(h.calls) == 1:
+		one := &h.callsAlone.take(1)[0]
+		m, one.message.Content, calls = &one.message, one.block[:], one.call[:]
+	default:
+		one := &h.singles.take(1)[0]
+		m, one.message.Content = &one.message, one.block[:]
 	}
 	p.copyTo(m, calls)
 	return inPlace(m)

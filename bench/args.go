@@ -6,11 +6,12 @@ const argsDeltas = 10_000
 // the same size.
 func argsRaces(b *bench) []race {
 	n := b.size(argsDeltas)
+	pieces := argPieces(n) // one for all: what is alive beside a run is work for the collector
 	r := race{name: "args", programs: []program{
 		{name: "text", units: n, run: ours().Text(n, deltaArgs), want: textDone(n, deltaArgs)},
 	}}
 	for _, lib := range libraries() {
-		r.programs = append(r.programs, program{name: lib.Name, units: n, run: lib.Args(argPieces(n)), want: argsDone(n)})
+		r.programs = append(r.programs, program{name: lib.Name, units: n, run: lib.Args(pieces), want: argsDone(n)})
 	}
 	return []race{r}
 }

@@ -99,11 +99,14 @@ func (d *decoder) members(at *place) object {
 
 // str reads a string. One without escapes shares the bytes of the arguments.
 func (d *decoder) str() string {
-	end, plain := 1, true
-	for ; d.rest[end] != '"'; end++ {
-		if d.rest[end] == '\\' {
-			end++
-			plain = false
+	end := 1 + bytes.IndexByte(d.rest[1:], '"')
+	plain := bytes.IndexByte(d.rest[:end], '\\') < 0
+	if !plain {
+		end = 1
+		for ; d.rest[end] != '"'; end++ {
+			if d.rest[end] == '\\' {
+				end++
+			}
 		}
 	}
 	literal := d.take(end + 1)

@@ -59,7 +59,7 @@ func Compile(schema any) (*Schema, error) {
 // given. It is shared and read-only.
 func (s *Schema) JSON() json.RawMessage { return s.raw }
 
-// Check returns what is wrong with args, or nil where they are valid.
+// Check returns what is wrong with args, which must be JSON, or nil where they are valid.
 //
 // Valid are arguments that the library accepts and that name no property of an object
 // twice, since readers of such an object disagree on what it says. Integers are compared
@@ -69,9 +69,6 @@ func (s *Schema) JSON() json.RawMessage { return s.raw }
 //
 // At most [MaxViolations] are returned; where there are more, a last one counts the rest.
 func (s *Schema) Check(args json.RawMessage) []Violation {
-	if !json.Valid(args) {
-		return []Violation{{Want: "valid JSON", Got: clip(string(args[:min(len(args), maxGot)]), maxGot)}}
-	}
 	v, twice := decode(args)
 	if len(twice) > 0 {
 		return twice
