@@ -87,7 +87,7 @@ func newPartial(a audience) *partial {
 
 // apply adds one increment.
 func (p *partial) apply(ev *StreamEvent) {
-	if p.model == "" {
+	if p.model == "" && ev.Model != "" {
 		p.model = validText(ev.Model)
 	}
 	switch ev.Type {

@@ -132,16 +132,17 @@ type slab[T any] struct {
 
 const (
 	firstSlab = 2
-	// usualSlab is how many block headers fit into 4 KiB, mostSlab how many fit into 32 KiB:
+	// usualSlab is what a slab takes, in bytes, mostSlab what one for snapshots of many blocks does:
 	// beyond that allocating gets dear, and one snapshot at a time has to do.
-	usualSlab = 34
-	mostSlab  = 272
+	usualSlab = 16 << 10
+	mostSlab  = 2 * usualSlab
 )
 
 // take returns n new items.
 func (s *slab[T]) take(n int) []T {
 	if len(s.items)-s.used < n {
-		more := min(max(firstSlab, 3*len(s.items)), max(usualSlab, min(4*n, mostSlab)))
+		size := int(unsafe.Sizeof(*new(T)))
+		more := min(max(firstSlab, 3*len(s.items)), max(usualSlab/size, min(4*n, mostSlab/size)))
 		s.items, s.used = make([]T, max(more/n*n, n)), 0
 	}
 	s.used += n
