@@ -31,6 +31,7 @@ type partial struct {
 	keyed *callSlot
 
 	headers headers
+	slabs   slabs
 	room    struct { // what a message of one block needs, in the same piece of memory
 		block  [1]growing
 		header [1]ContentBlock
@@ -366,7 +367,7 @@ func (b *growing) delta() DeltaKind {
 }
 
 // discarded is the message of an attempt that failed: what was shown, and what it cost.
-func (p *partial) discarded() Message {
+func (p *partial) discarded() *Message {
 	m := p.snapshot()
 	m.Usage = p.usage.clone()
 	m.StopReason = StopReasonError
@@ -375,7 +376,7 @@ func (p *partial) discarded() Message {
 
 // aborted is the message of an attempt that was stopped: text and thinking, no calls, since
 // none of them is known to be whole.
-func (p *partial) aborted() Message {
+func (p *partial) aborted() *Message {
 	m := p.whole()
 	kept := m.Content[:0:0]
 	for _, b := range m.Content {
@@ -389,7 +390,7 @@ func (p *partial) aborted() Message {
 }
 
 // finished is the message that the model said is done: ids filled in, arguments normalised.
-func (p *partial) finished(stop StopReason, raw string) Message {
+func (p *partial) finished(stop StopReason, raw string) *Message {
 	m := p.whole()
 	m.RawStopReason = validText(raw)
 	m.StopReason = stopReason(stop, len(p.calls) > 0)
@@ -405,7 +406,7 @@ func (p *partial) finished(stop StopReason, raw string) Message {
 }
 
 // whole is a snapshot with all that shows only at the end.
-func (p *partial) whole() Message {
+func (p *partial) whole() *Message {
 	m := p.snapshot()
 	m.Usage = p.usage.clone()
 	for i := range p.blocks {

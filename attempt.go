@@ -26,8 +26,8 @@ type modelCall struct {
 
 // answer is an assistant message whose calls and ModelResponse are open.
 type answer struct {
-	message Message
-	shown   Message // the copy of message whose bytes the events share
+	message *Message
+	shown   AgentMessage // the copy of message that the events share
 	calls   []ToolCall
 	running []*callRun   // the calls while they are worked on
 	results []ToolResult // those that stand in the history
@@ -172,20 +172,20 @@ func (r *run) abortMessage() step {
 }
 
 // answered puts the assistant's message into the history and turns to its calls.
-func (r *run) answered(m Message) step {
+func (r *run) answered(m *Message) step {
 	took := time.Since(r.call.asked)
-	boxed := inPlace(&m)
+	boxed := inPlace(m)
 	if !r.commit(boxed) {
 		r.discardMessage(r.err)
 		return nil
 	}
 	attempt, asked := r.call.attempt, r.call.asked
 	r.call = modelCall{}
-	r.answer = &answer{message: m, shown: m.Clone(), calls: m.ToolCalls(), asked: asked}
+	r.answer = &answer{message: m, shown: m.boxedClone(), calls: m.ToolCalls(), asked: asked}
 	for _, c := range r.answer.calls {
 		r.ids[c.ID] = struct{}{}
 	}
-	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown.boxedView(), Duration: took}, boxed)
+	r.endMessage(Event{Attempt: attempt, Message: r.answer.shown, Duration: took}, boxed)
 	return (*run).runTools
 }
 
@@ -203,7 +203,7 @@ func (r *run) discardMessage(err error) {
 		return
 	}
 	r.call.open = false
-	r.emit(Event{Type: EventMessageDiscard, Attempt: r.call.attempt, Message: p.discarded(), Err: err})
+	r.emit(Event{Type: EventMessageDiscard, Attempt: r.call.attempt, Message: inPlace(p.discarded()), Err: err})
 	r.call.partial = nil
 }
 

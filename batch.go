@@ -151,13 +151,14 @@ func newBatch(r *run) *batch {
 		stop:    r.ctx.Done(),
 		overdue: r.fence.overdue,
 	}
-	runs, shown := make([]callRun, n), r.answer.shown.Content
+	shown, _ := ownMessage(r.answer.shown)
+	runs, blocks := make([]callRun, n), shown.Content
 	for i, call := range r.answer.calls {
-		for shown[0].ToolCall == nil || shown[0].ToolCall.ID != call.ID { // text, or answered before
-			shown = shown[1:]
+		for blocks[0].ToolCall == nil || blocks[0].ToolCall.ID != call.ID { // text, or answered before
+			blocks = blocks[1:]
 		}
 		c := &runs[i]
-		c.call, c.shown, c.tool = call, shown[0].ToolCall.Args, r.settings.tools.byName[call.Name]
+		c.call, c.shown, c.tool = call, blocks[0].ToolCall.Args, r.settings.tools.byName[call.Name]
 		if c.tool != nil {
 			c.label = c.tool.Label
 			if c.tool.timeout(&r.cfg) > 0 {
@@ -278,7 +279,7 @@ func (b *batch) finish(o outcome) {
 	switch {
 	case c.state != callOpen: // it was left behind, and nobody listens
 	case c.children > 0:
-		c.held = &o
+		c.held = new(o)
 		c.cancel(nil)
 	case o.waits != nil && !b.skip:
 		b.running--

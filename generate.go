@@ -21,21 +21,21 @@ func Generate(ctx context.Context, model ChatModel, req ModelRequest) (Message, 
 			break
 		}
 		if err != nil {
-			return p.discarded(), asError(ctx, "model", err, KindProvider)
+			return *p.discarded(), asError(ctx, "model", err, KindProvider)
 		}
 		if err := known(ev.Type); err != nil {
-			return p.discarded(), err
+			return *p.discarded(), err
 		}
 		p.apply(&ev)
 		if ev.Type == StreamEventDone {
 			p.settle()
-			return p.finished(ev.StopReason, ev.RawStopReason), nil
+			return *p.finished(ev.StopReason, ev.RawStopReason), nil
 		}
 	}
 	if ctx.Err() != nil {
-		return p.aborted(), stopError(ctx)
+		return *p.aborted(), stopError(ctx)
 	}
-	return p.discarded(), errTruncated
+	return *p.discarded(), errTruncated
 }
 
 var (

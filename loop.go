@@ -271,7 +271,7 @@ func (r *run) answerOpenCalls() step {
 	}
 	r.startTurn()
 	open := openCalls(r.sound())
-	r.answer = &answer{message: open.message, shown: open.message.Clone(), calls: open.calls, asked: time.Now(), old: true,
+	r.answer = &answer{message: &open.message, shown: open.message.boxedClone(), calls: open.calls, asked: time.Now(), old: true,
 		terminated: r.cfg.Resume.terminates()}
 	return (*run).runTools
 }
@@ -371,7 +371,7 @@ func (r *run) respond() step {
 	}
 	r.emit(Event{
 		Type:        EventModelResponse,
-		Message:     a.shown, // its last use
+		Message:     a.shown,
 		ToolResults: a.results,
 		Duration:    time.Since(a.asked),
 	})
@@ -383,11 +383,11 @@ func (r *run) respond() step {
 	case r.stopped():
 		return (*run).stop
 	case a.terminate() && len(r.prompts) == 0 && len(r.leased) == 0:
-		return r.guard(a.message, EndTerminated)
+		return r.guard(*a.message, EndTerminated)
 	case len(a.calls) > 0 || a.old:
 		return (*run).nextTurn
 	}
-	return r.rest(a.message)
+	return r.rest(*a.message)
 }
 
 // stopped tells whether the run's context has ended.

@@ -7,13 +7,15 @@ import "unsafe"
 type headers struct {
 	blocks []ContentBlock // without the calls, which each snapshot has its own of
 	calls  []headerCall
+}
 
-	// These are where snapshots take their memory.
+// slabs are where snapshots take their memory.
+type slabs struct {
 	singles     slab[single]
-	callsAlone  slab[singleCall]
-	messagesOut slab[Message]
-	blocksOut   slab[ContentBlock]
-	callsOut    slab[ToolCall]
+	singleCalls slab[singleCall]
+	messages    slab[Message]
+	blocks      slab[ContentBlock]
+	calls       slab[ToolCall]
 }
 
 // single is a message with its one block.
@@ -22,11 +24,22 @@ type single struct {
 	block   [1]ContentBlock
 }
 
+// parts are the message, with its block, and room for its calls.
+func (s *single) parts() (*Message, []ToolCall) {
+	s.message.Content = s.block[:]
+	return &s.message, nil
+}
+
 // singleCall is a message with its one block, a call.
 type singleCall struct {
 	message Message
 	block   [1]ContentBlock
 	call    [1]ToolCall
+}
+
+func (s *singleCall) parts() (*Message, []ToolCall) {
+	s.message.Content = s.block[:]
+	return &s.message, s.call[:]
 }
 
 type headerCall struct {
@@ -61,40 +74,36 @@ func (p *partial) refresh(i int) {
 
 // snapshot is the message so far. It stands alone: the memory of those that events carry holds
 // on to the texts of those before.
-func (p *partial) snapshot() Message {
-	h := &p.headers
-	m := Message{Content: make([]ContentBlock, len(h.blocks))}
-	p.copyTo(&m, make([]ToolCall, len(h.calls)))
-	return m
+func (p *partial) snapshot() *Message {
+	n, calls := len(p.headers.blocks), len(p.headers.calls)
+	switch {
+	case n == 1 && calls == 1:
+		return p.copyTo(new(singleCall).parts())
+	case n == 1:
+		return p.copyTo(new(single).parts())
+	}
+	return p.copyTo(&Message{Content: make([]ContentBlock, n)}, make([]ToolCall, calls))
 }
 
 // boxed is a snapshot as an event carries it.
 func (p *partial) boxed() AgentMessage {
-	h := &p.headers
-	var m *Message
-	var calls []ToolCall
-	switch n := len(h.blocks); {
-	case n != 1:
-		m = &h.messagesOut.take(1)[0]
-		m.Content = h.blocksOut.take(n)
-		if len(h.calls) > 0 {
-			calls = h.callsOut.take(len(h.calls))
-		}
-	case len(h.calls) == 1:
-		one := &h.callsAlone.take(1)[0]
-		m, one.message.Content, calls = &one.message, one.block[:], one.call[:]
-	default:
-		one := &h.singles.take(1)[0]
-		m, one.message.Content = &one.message, one.block[:]
+	n, calls, s := len(p.headers.blocks), len(p.headers.calls), &p.slabs
+	switch {
+	case n == 1 && calls == 1:
+		return inPlace(p.copyTo(s.singleCalls.take(1)[0].parts()))
+	case n == 1:
+		return inPlace(p.copyTo(s.singles.take(1)[0].parts()))
 	}
-	p.copyTo(m, calls)
-	return inPlace(m)
+	m := &s.messages.take(1)[0]
+	m.Content = s.blocks.take(n)
+	return inPlace(p.copyTo(m, s.calls.take(calls)))
 }
 
 // copyTo makes m, which has room for the blocks, the message so far, with its calls in calls.
-func (p *partial) copyTo(m *Message, calls []ToolCall) {
+func (p *partial) copyTo(m *Message, calls []ToolCall) *Message {
 	m.Role, m.Timestamp, m.Model = RoleAssistant, p.started, p.model
 	p.headers.copyTo(m.Content, calls)
+	return m
 }
 
 // inPlace returns the Message that m points to as an AgentMessage, which refers to it where it
