@@ -80,8 +80,11 @@ type growth struct {
 	call  *callSlot
 }
 
-func newPartial(a audience) *partial {
-	p := &partial{audience: a, started: now()}
+func newPartial(a audience) *partial { return new(partial).begin(a) }
+
+// begin makes p, which must be empty, the message that begins now.
+func (p *partial) begin(a audience) *partial {
+	p.audience, p.started = a, now()
 	p.blocks, p.headers.blocks = p.room.block[:0], p.room.header[:0]
 	return p
 }

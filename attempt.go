@@ -79,7 +79,7 @@ func (r *run) attempt() step {
 	req := r.request(messages)
 	r.call.attempt++
 	r.call.asked = time.Now()
-	r.call.partial = newPartial(r)
+	r.call.partial = r.written.begin(r)
 	r.emit(Event{Type: EventModelRequest, Attempt: r.call.attempt, Request: &req})
 	return r.settle(r.stream(req))
 }
@@ -180,7 +180,7 @@ func (r *run) answered(m *Message) step {
 		return nil
 	}
 	attempt, asked := r.call.attempt, r.call.asked
-	r.call = modelCall{}
+	r.call, r.written = modelCall{}, partial{}
 	r.answer = &answer{message: m, shown: m.boxedClone(), calls: m.ToolCalls(), asked: asked}
 	for _, c := range r.answer.calls {
 		r.ids[c.ID] = struct{}{}
@@ -199,12 +199,11 @@ func (r *run) discardMessage(err error) {
 	if p.usage != nil {
 		r.openMessage()
 	}
-	if !r.call.open {
-		return
+	if r.call.open {
+		r.call.open = false
+		r.emit(Event{Type: EventMessageDiscard, Attempt: r.call.attempt, Message: inPlace(p.discarded()), Err: err})
 	}
-	r.call.open = false
-	r.emit(Event{Type: EventMessageDiscard, Attempt: r.call.attempt, Message: inPlace(p.discarded()), Err: err})
-	r.call.partial = nil
+	r.call.partial, r.written = nil, partial{}
 }
 
 // closeMessage discards the message that the end of the run finds open.

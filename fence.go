@@ -212,6 +212,7 @@ func encloseUntil[T any](f *fence, v *visit, late <-chan struct{}, fn func() (T,
 
 // call calls fn and sends how it came back.
 func call[T any](fn func() (T, error), back chan<- returned[T]) {
+	grow(0)
 	guarded(fn, func(got returned[T]) { back <- got })
 }
 
@@ -227,7 +228,6 @@ func grow(n int) byte {
 
 // guarded calls fn and hands back how it returned; a panic and runtime.Goexit are a *PanicError.
 func guarded[T any](fn func() (T, error), back func(returned[T])) {
-	grow(0)
 	var got returned[T]
 	came := false
 	defer func() {

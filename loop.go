@@ -129,9 +129,10 @@ type run struct {
 	bound    bool            // it cannot be suspended
 	told     <-chan struct{} // closed when AgentStart was delivered
 
-	call   modelCall
-	answer *answer // whose calls and ModelResponse are open
-	lines  lines
+	call    modelCall
+	written partial // that of call, empty while there is none
+	answer  *answer // whose calls and ModelResponse are open
+	lines   lines
 
 	reason EndReason
 	err    *Error

@@ -33,6 +33,7 @@ var errToolTimeout = errors.New("agentkernel: the tool took longer than it may")
 
 // run walks and hands back what that came to, or how it crashed.
 func (p *pipeline) run(ctx context.Context, back chan<- outcome) {
+	grow(0)
 	guarded(
 		func() (ToolResult, error) { return p.walk(ctx), nil },
 		func(got returned[ToolResult]) {

@@ -83,6 +83,25 @@ func TestRetryOfEachPlace(t *testing.T) {
 	}
 }
 
+// TestRetryForgets: what an attempt said that showed nothing is not in the next one's message.
+func TestRetryForgets(t *testing.T) {
+	attempts := 0
+	model := modelOf(func(_ context.Context, _ agentkernel.ModelRequest, yield yieldFunc) {
+		if attempts++; attempts == 1 {
+			yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventUsage, Model: "first"}, nil)
+			yield(agentkernel.StreamEvent{}, failure(agentkernel.KindServer, true))
+			return
+		}
+		yield(textDelta("ok"), nil)
+		yield(done(""), nil)
+	})
+	log := agenttest.Run(t, agentkernel.Config{Model: model, Retry: unwaited}, nil, agentkernel.UserMessage("hi"))
+	answer := final(log).NewMessages[1].(agentkernel.Message)
+	require.Equal(t, "ok", answer.TextContent())
+	require.Empty(t, answer.Model)
+	require.Equal(t, 2, attempts)
+}
+
 // TestRetryOfKinds: only what says that it may pass is tried again, whatever its kind.
 func TestRetryOfKinds(t *testing.T) {
 	for _, kind := range []agentkernel.Kind{
