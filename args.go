@@ -1,6 +1,7 @@
 package agentkernel
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,15 +12,31 @@ import (
 	"github.com/agentkernel-go/agentkernel/internal/textbuf"
 )
 
-// finishArgs turns the argument text of a call into its Args. ends are the offsets at which
-// increments ended; cut tells that the output limit ended the message within or behind
-// this call, so that only text that is an object itself is known to be whole.
-func finishArgs(call *ToolCall, ends []int, cut bool) {
+// increments are the lengths of the pieces that a text came in, as varints: a byte for most.
+type increments []byte
+
+func (in increments) with(n int) increments { return binary.AppendUvarint(in, uint64(n)) }
+
+// ends are the offsets at which the pieces ended.
+func (in increments) ends() []int {
+	var ends []int
+	for end := 0; len(in) > 0; {
+		n, size := binary.Uvarint(in)
+		end += int(n)
+		ends, in = append(ends, end), in[size:]
+	}
+	return ends
+}
+
+// finishArgs turns the argument text of a call, which came in such pieces, into its Args. cut
+// tells that the output limit ended the message within or behind this call, so that only text
+// that is an object itself is known to be whole.
+func finishArgs(call *ToolCall, came increments, cut bool) {
 	raw := call.RawArgs
 	call.Args, call.RawArgs = json.RawMessage(`{}`), ""
 	args, err := parseObject(raw)
 	if err != nil && !cut {
-		args, err = resolveArgs(raw, ends, err)
+		args, err = resolveArgs(raw, came.ends(), err)
 	}
 	switch {
 	case cut && (err != nil || isBlank(raw)):
@@ -34,7 +51,7 @@ func finishArgs(call *ToolCall, ends []int, cut bool) {
 }
 
 // resolveArgs reads argument text that is no object, for the reason err, but as providers
-// send one: behind a placeholder {}, or as a whole more than once.
+// send one: behind a placeholder {}, or as a whole more than once. ends are where its pieces ended.
 func resolveArgs(raw string, ends []int, err error) (json.RawMessage, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(raw, jsonSpace), "{}"); ok {
 		raw, ends = rest, shifted(ends, len(raw)-len(rest))

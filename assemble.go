@@ -67,9 +67,8 @@ type callSlot struct {
 	// that comes in pieces is never shown in part.
 	name  string
 	named bool
-	place int // in headers.calls
-	// ends are the offsets at which increments of the argument text ended.
-	ends []int
+	place int        // in headers.calls
+	came  increments // the argument text
 }
 
 // growth is one change of one block: the fields of a MessageUpdate.
@@ -155,13 +154,13 @@ func (p *partial) lastOf(kind ContentType) int {
 }
 
 func (p *partial) applyCall(ev *StreamEvent) {
-	slot, changed := p.slot(ev.Key, providerID(validText(ev.ID)))
+	slot, changed := p.slot(ev.Key, providerID(ev.ID))
 	b := &p.blocks[slot.block]
 	b.keepOpaque(ev)
 	delta := b.grow(ev.Delta)
-	slot.learnName(validText(ev.Name))
+	slot.learnName(ev.Name)
 	if delta != "" {
-		slot.ends = append(slot.ends, b.text.Len())
+		slot.came = slot.came.with(len(delta))
 		slot.settleName()
 		changed = true
 	}
@@ -270,8 +269,11 @@ func (p *partial) mintID() string { return "call_" + rand.Text() }
 
 // learnName takes a name that came whole, again, or in pieces.
 func (s *callSlot) learnName(name string) {
-	switch {
-	case s.named || name == s.name:
+	if s.named || name == "" {
+		return
+	}
+	switch name = validText(name); {
+	case name == s.name:
 	case strings.HasPrefix(name, s.name):
 		s.name = name
 	default:
@@ -303,7 +305,7 @@ func providerID(id string) string {
 	case "", "null", "undefined", "none", "nil":
 		return ""
 	}
-	return id
+	return validText(id)
 }
 
 func (b *growing) keepOpaque(ev *StreamEvent) {
@@ -352,7 +354,7 @@ func (p *partial) settleBlock(i int) {
 	b.text.Append(g.delta)
 	b.tail = ""
 	if g.call != nil && g.delta != "" {
-		g.call.ends = append(g.call.ends, b.text.Len())
+		g.call.came = g.call.came.with(len(g.delta))
 	}
 	if g.call != nil && g.call.settleName() || g.delta != "" {
 		p.tell(g)
@@ -403,7 +405,7 @@ func (p *partial) finished(stop StopReason, raw string) *Message {
 			call.ID = p.mintID()
 		}
 		last := i == len(p.calls)-1
-		finishArgs(call, s.ends, m.StopReason == StopReasonLength && last)
+		finishArgs(call, s.came, m.StopReason == StopReasonLength && last)
 	}
 	return m
 }

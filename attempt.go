@@ -109,7 +109,9 @@ func (r *run) update(g growth) {
 		ev.DeltaKind, ev.ToolID, ev.Tool = g.kind, "", ""
 	}
 	if g.call != nil {
-		ev.ToolID, ev.Tool = g.call.id, g.call.shownName()
+		if name := g.call.shownName(); ev.ToolID != g.call.id || ev.Tool != name {
+			ev.ToolID, ev.Tool = g.call.id, name
+		}
 	}
 	r.send(ev)
 }

@@ -80,12 +80,14 @@ func deltas(n int, text string) iter.Seq2[agentkernel.StreamEvent, error] {
 }
 
 func (s *source) yieldArgs(yield func(agentkernel.StreamEvent, error) bool) {
-	ev := agentkernel.StreamEvent{Type: agentkernel.StreamEventToolCallDelta, Key: "0", ID: "call_0", Name: noopName}
-	for _, ev.Delta = range s.args {
-		if !yield(ev, nil) {
+	first := agentkernel.StreamEvent{Type: agentkernel.StreamEventToolCallDelta, Key: "0", ID: "call_0", Name: noopName, Delta: s.args[0]}
+	if !yield(first, nil) {
+		return
+	}
+	for _, piece := range s.args[1:] {
+		if !yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventToolCallDelta, Key: "0", Delta: piece}, nil) {
 			return
 		}
-		ev.ID, ev.Name = "", ""
 	}
 	yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventDone}, nil)
 }
