@@ -76,12 +76,19 @@ func (r *run) attempt() step {
 	case err != nil:
 		return r.fail(hookError("ConvertToLLM", err))
 	}
+	return r.settle(r.stream(r.openAttempt(messages)))
+}
+
+// openAttempt opens an attempt with messages, and returns what the model is asked. It is a function
+// of its own since a run waits for its model above the caller's frame, thousands of them at once,
+// and an event is large.
+func (r *run) openAttempt(messages []Message) *ModelRequest {
 	req := r.request(messages)
 	r.call.attempt++
 	r.call.asked = time.Now()
 	r.call.partial = r.written.begin(r)
 	r.emit(Event{Type: EventModelRequest, Attempt: r.call.attempt, Request: &req})
-	return r.settle(r.stream(req))
+	return &req
 }
 
 // hookError is the end of a run whose hook failed.

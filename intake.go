@@ -34,7 +34,7 @@ var errRaced = &Error{Kind: KindProtocol, Op: "model", Err: errors.New("the mode
 
 // stream asks the model and takes its answer in. What the model does after Done or an error
 // has no effect.
-func (r *run) stream(req ModelRequest) streamEnd {
+func (r *run) stream(req *ModelRequest) streamEnd {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	model, in := r.settings.model, &intake{r: r, ctx: r.ctx}
@@ -42,7 +42,7 @@ func (r *run) stream(req ModelRequest) streamEnd {
 		limit: r.cfg.StreamIdleTimeout, grace: r.cfg.StopTimeout, cancel: cancel}
 	in.watch.start()
 	_, err := encloseUntil(r.fence, &in.visit, in.watch.late, func() (struct{}, error) {
-		seq := model.Stream(ctx, req)
+		seq := model.Stream(ctx, *req)
 		if seq == nil {
 			return struct{}{}, errNilStream
 		}
