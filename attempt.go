@@ -1,6 +1,7 @@
 package agentkernel
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,16 +28,37 @@ type modelCall struct {
 // answer is an assistant message whose calls and ModelResponse are open.
 type answer struct {
 	message *Message
-	shown   AgentMessage // the copy of message that the events share
+	// shown is the copy of message that the events share. Once it was handed out the run looks
+	// into it no more: a listener that writes into it harms only itself.
+	shown   AgentMessage
 	calls   []ToolCall
-	running []*callRun   // the calls while they are worked on
-	results []ToolResult // those that stand in the history
+	args    []json.RawMessage // those of the calls as the events show them
+	running []*callRun        // the calls while they are worked on
+	results []ToolResult      // those that stand in the history
 	asked   time.Time
 	// old: the message stands in the history that the run was given.
 	old bool
 	// terminated: a call that was executed in an earlier run asked to end it.
 	terminated bool
 	suspended  []Suspension // the calls that are left to a later run
+}
+
+// openAnswer returns the answer m, of which those calls are open.
+func openAnswer(m *Message, calls []ToolCall, asked time.Time) *answer {
+	a := &answer{message: m, shown: m.boxedClone(), calls: calls, asked: asked}
+	if len(calls) == 0 {
+		return a
+	}
+	shown, _ := ownMessage(a.shown)
+	blocks := shown.Content
+	a.args = make([]json.RawMessage, len(calls))
+	for i, call := range calls {
+		for blocks[0].ToolCall == nil || blocks[0].ToolCall.ID != call.ID { // text, or answered before
+			blocks = blocks[1:]
+		}
+		a.args[i] = blocks[0].ToolCall.Args
+	}
+	return a
 }
 
 func (a *answer) terminate() bool {
@@ -87,8 +109,8 @@ func (r *run) openAttempt(messages []Message) *ModelRequest {
 	r.call.attempt++
 	r.call.asked = time.Now()
 	r.call.partial = r.written.begin(r)
-	r.emit(Event{Type: EventModelRequest, Attempt: r.call.attempt, Request: &req})
-	return &req
+	r.emit(Event{Type: EventModelRequest, Attempt: r.call.attempt, Request: new(req)})
+	return &req // not what the event carries, which a listener may write into
 }
 
 // hookError is the end of a run whose hook failed.
@@ -190,7 +212,7 @@ func (r *run) answered(m *Message) step {
 	}
 	attempt, asked := r.call.attempt, r.call.asked
 	r.call, r.written = modelCall{}, partial{}
-	r.answer = &answer{message: m, shown: m.boxedClone(), calls: m.ToolCalls(), asked: asked}
+	r.answer = openAnswer(m, m.ToolCalls(), asked)
 	for _, c := range r.answer.calls {
 		r.ids[c.ID] = struct{}{}
 	}

@@ -151,14 +151,10 @@ func newBatch(r *run) *batch {
 		stop:    r.ctx.Done(),
 		overdue: r.fence.overdue,
 	}
-	shown, _ := ownMessage(r.answer.shown)
-	runs, blocks := make([]callRun, n), shown.Content
+	runs := make([]callRun, n)
 	for i, call := range r.answer.calls {
-		for blocks[0].ToolCall == nil || blocks[0].ToolCall.ID != call.ID { // text, or answered before
-			blocks = blocks[1:]
-		}
 		c := &runs[i]
-		c.call, c.shown, c.tool = call, blocks[0].ToolCall.Args, r.settings.tools.byName[call.Name]
+		c.call, c.shown, c.tool = call, r.answer.args[i], r.settings.tools.byName[call.Name]
 		if c.tool != nil {
 			c.label = c.tool.Label
 			if c.tool.timeout(&r.cfg) > 0 {

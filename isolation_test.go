@@ -204,3 +204,51 @@ func TestToolsCannotChangeWhatWasSaid(t *testing.T) {
 	require.Equal(t, `{"x":1}`, string(agent.Messages()[1].(agentkernel.Message).ToolCalls()[0].Args))
 	require.Equal(t, `{"x":1}`, string(ofType(agent.events(), agentkernel.EventToolExecEnd)[0].Args))
 }
+
+// TestConsumerThatWritesIntoItsEvents as soon as the loop has let go of them changes neither what
+// the model is asked nor which calls are executed, and crashes nothing.
+func TestConsumerThatWritesIntoItsEvents(t *testing.T) {
+	vandal := func(ev agentkernel.Event) {
+		if ev.Request != nil {
+			*ev.Request = agentkernel.ModelRequest{}
+		}
+		if m, ok := ev.Message.(agentkernel.Message); ok && ev.Type == agentkernel.EventMessageEnd {
+			for i := range m.Content {
+				m.Content[i].ToolCall = nil
+			}
+		}
+		for i := range ev.ToolResults {
+			ev.ToolResults[i].Terminate = true
+		}
+	}
+	for n := range 10 { // so that each event is the last one of what comes at once, for some n
+		synctest.Test(t, func(t *testing.T) {
+			model := agenttest.Script(agenttest.Text("0123456789"[n:]).Chunks(1).Call("", "a", "{}").Call("", "b", "{}"), agenttest.Text("ok"))
+			events := agentkernel.AgentLoop(t.Context(), agentkernel.Config{
+				Model: model, Tools: []agentkernel.Tool{echo("a"), echo("b")}, EventBuffer: 2,
+			}, nil, agentkernel.UserMessage("hi"))
+			var end agentkernel.Event
+			for open := true; open; {
+				synctest.Wait() // the loop waits for room, and gets it for several events at once
+				for range len(events) + 1 {
+					var ev agentkernel.Event
+					if ev, open = <-events; !open {
+						break
+					}
+					vandal(ev)
+					end = ev
+				}
+			}
+			require.NoError(t, end.Err)
+			require.Equal(t, agentkernel.EndStop, end.Summary.EndReason)
+			require.Equal(t, 2, end.Summary.ToolCalls)
+			require.Len(t, end.NewMessages, 5)
+			require.Len(t, end.NewMessages[1].(agentkernel.Message).ToolCalls(), 2)
+			require.Len(t, model.Requests(), 2)
+			for i, req := range model.Requests() {
+				require.Len(t, req.Messages, 1+3*i)
+				require.Len(t, req.Tools, 2)
+			}
+		})
+	}
+}

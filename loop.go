@@ -272,8 +272,8 @@ func (r *run) answerOpenCalls() step {
 	}
 	r.startTurn()
 	open := openCalls(r.sound())
-	r.answer = &answer{message: &open.message, shown: open.message.boxedClone(), calls: open.calls, asked: time.Now(), old: true,
-		terminated: r.cfg.Resume.terminates()}
+	r.answer = openAnswer(&open.message, open.calls, time.Now())
+	r.answer.old, r.answer.terminated = true, r.cfg.Resume.terminates()
 	return (*run).runTools
 }
 
@@ -360,8 +360,9 @@ func (r *run) endMessage(ev Event, m AgentMessage) {
 // respond closes the model call with what its tools came to, and decides how to go on.
 func (r *run) respond() step {
 	a := r.answer
+	terminate := a.terminate() // before the event shows the results
 	for i := range a.suspended {
-		a.suspended[i].Terminate = a.terminate()
+		a.suspended[i].Terminate = terminate
 	}
 	r.answer, r.suspended = nil, a.suspended
 	if a.message.StopReason != StopReasonLength {
@@ -383,7 +384,7 @@ func (r *run) respond() step {
 		return r.finish(EndSuspended)
 	case r.stopped():
 		return (*run).stop
-	case a.terminate() && len(r.prompts) == 0 && len(r.leased) == 0:
+	case terminate && len(r.prompts) == 0 && len(r.leased) == 0:
 		return r.guard(*a.message, EndTerminated)
 	case len(a.calls) > 0 || a.old:
 		return (*run).nextTurn
