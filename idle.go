@@ -29,6 +29,7 @@ type idleWatch struct {
 	mu       sync.Mutex
 	timer    *time.Timer
 	finished bool
+	due      time.Duration // when the wait is over for a model that has said all, as time since began
 }
 
 // start starts the watch. A limit that is not positive never ends an attempt.
@@ -48,9 +49,10 @@ func (w *idleWatch) start() {
 func (w *idleWatch) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.finished = true
+	w.finished, w.due = true, math.MaxInt64
 	w.timer.Stop()
 	if w.grace >= 0 {
+		w.due = sum(time.Since(w.began), w.grace)
 		w.timer.Reset(w.grace)
 	}
 }
@@ -61,6 +63,8 @@ func (w *idleWatch) check() {
 	defer w.mu.Unlock()
 	switch {
 	case w.finished && w.run.Err() != nil: // the fence has its own deadline
+		return
+	case w.finished && time.Since(w.began) < w.due: // it came for the silence before the last word
 		return
 	case w.finished || w.idle.Load():
 		close(w.late)

@@ -126,6 +126,25 @@ func TestIdleModelThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
+// TestDoneInTheLastMoment: a model that says all in the moment in which its silence gets too long
+// was in time or was not. Either way it has all of StopTimeout to return.
+func TestDoneInTheLastMoment(t *testing.T) {
+	for range 200 { // which of the two comes first is a matter of chance
+		synctest.Test(t, func(t *testing.T) {
+			model := modelOf(func(_ context.Context, _ agentkernel.ModelRequest, yield yieldFunc) {
+				time.Sleep(time.Minute)
+				yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventDone}, nil)
+				time.Sleep(5 * time.Second)
+			})
+			began := time.Now()
+			log := play(t, agentkernel.Config{Model: model, StreamIdleTimeout: time.Minute, StopTimeout: 6 * time.Second,
+				Retry: unretried, MaxEmptyRetries: -1})
+			require.Equal(t, 65*time.Second, time.Since(began))
+			require.Zero(t, final(log).Summary.Abandoned)
+		})
+	}
+}
+
 // TestAbortOfAnIdleModel while the run waits for one that ignores its context.
 func TestAbortOfAnIdleModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
