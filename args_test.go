@@ -32,6 +32,7 @@ func callOf(t testing.TB, stop agentkernel.StopReason, pieces ...string) agentke
 }
 
 func TestArguments(t *testing.T) {
+	long := strings.Repeat("0123456789", 2000)
 	for name, c := range map[string]struct {
 		pieces []string
 		want   string // "" for an error
@@ -58,6 +59,8 @@ func TestArguments(t *testing.T) {
 		"pieces, then the whole":     {[]string{`{"a"`, `:1}`, `{"a":1}`}, `{"a":1}`, ""},
 		"cumulative":                 {[]string{`{"a"`, `{"a":1`, `{"a":1}`}, `{"a":1}`, ""},
 		"cumulative behind a {}":     {[]string{`{}`, `{"a"`, `{"a":1}`}, `{"a":1}`, ""},
+		"cumulative, in long pieces": {[]string{`{"a":"` + long, `{"a":"` + long + long, `{"a":"` + long + long + `"}`}, `{"a":"` + long + long + `"}`, ""},
+		"long, behind a {}":          {[]string{`{}`, `{"a":"` + long, `{"a":"` + long + `"}`}, `{"a":"` + long + `"}`, ""},
 		"two objects":                {[]string{`{"a":1}`, `{"b":2}`}, "", "no JSON"},
 		"an array":                   {[]string{`[1]`}, "", "no object"},
 		"a string":                   {[]string{`"{}"`}, "", "no object"},
