@@ -82,6 +82,53 @@ func TestSlowConsumersAreNotSilence(t *testing.T) {
 	})
 }
 
+// TestSilenceBeginsBehindTheConsumer: a model that takes nearly as long as it may for each
+// increment is in time, however long the consumer took for the one before, and one that takes
+// a moment more is not.
+func TestSilenceBeginsBehindTheConsumer(t *testing.T) {
+	consume := map[string]func(t *testing.T, cfg agentkernel.Config, each func(agentkernel.Event)){
+		"a bare loop": func(t *testing.T, cfg agentkernel.Config, each func(agentkernel.Event)) {
+			for ev := range agentkernel.AgentLoop(t.Context(), cfg, nil, agentkernel.UserMessage("hi")) {
+				each(ev)
+			}
+		},
+		"an agent": func(t *testing.T, cfg agentkernel.Config, each func(agentkernel.Event)) {
+			agent, err := agentkernel.NewAgent(cfg)
+			require.NoError(t, err)
+			agent.Subscribe(each)
+			_, _ = agent.Run(t.Context(), "hi")
+		},
+	}
+	for who, consume := range consume {
+		for _, silence := range []time.Duration{time.Minute - 1, time.Minute + 1} {
+			t.Run(who+", "+silence.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					model := modelOf(func(_ context.Context, _ agentkernel.ModelRequest, yield yieldFunc) {
+						for range 10 {
+							if !yield(textDelta("x"), nil) {
+								return
+							}
+						}
+						time.Sleep(silence)
+						yield(done(""), nil)
+					})
+					var end agentkernel.Event
+					consume(t, agentkernel.Config{Model: model, EventBuffer: 2, StreamIdleTimeout: time.Minute, Retry: unretried},
+						func(ev agentkernel.Event) {
+							time.Sleep(40 * time.Second) // the loop waits for each, and then goes on while this does
+							end = ev
+						})
+					if silence < time.Minute {
+						require.NoError(t, end.Err)
+						return
+					}
+					require.ErrorIs(t, end.Err, agentkernel.KindStreamIdle)
+				})
+			})
+		}
+	}
+}
+
 // TestIdleModelThatIgnoresItsContext is left behind StopTimeout after the silence was too
 // long, and the next attempt goes on without it; what it does later has no effect.
 func TestIdleModelThatIgnoresItsContext(t *testing.T) {
