@@ -39,6 +39,23 @@ func TestMiddlewareOrder(t *testing.T) {
 	require.Equal(t, `{"by":"inner"}`, string(ofType(log, agentkernel.EventToolExecEnd)[0].Args))
 }
 
+// TestMiddlewareThatBlanks: arguments of which nothing is left are an empty object, for the tool as
+// for those who look on.
+func TestMiddlewareThatBlanks(t *testing.T) {
+	for _, blank := range []string{"", " ", "null"} {
+		blanks := func(next agentkernel.ToolHandler) agentkernel.ToolHandler {
+			return func(ctx context.Context, call agentkernel.ToolCall) (agentkernel.ToolResult, error) {
+				call.Args = json.RawMessage(blank)
+				return next(ctx, call)
+			}
+		}
+		log, got := once(t, agentkernel.Config{Tools: []agentkernel.Tool{echo("t")},
+			Middleware: []agentkernel.Middleware{blanks}}, "t", `{"by":"model"}`)
+		require.Equal(t, `{}`, got.Content[0].Text, "%q", blank)
+		require.Equal(t, `{}`, string(ofType(log, agentkernel.EventToolExecEnd)[0].Args), "%q", blank)
+	}
+}
+
 // TestMiddlewareThatRedacts: what it removes reaches neither the event nor the model, in
 // text, in content blocks, in JSON and in errors.
 func TestMiddlewareThatRedacts(t *testing.T) {

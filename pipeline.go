@@ -238,6 +238,9 @@ func (p *pipeline) handle(ctx context.Context, call ToolCall) (ToolResult, error
 		if err != nil {
 			return unusable("a middleware changed its arguments, and " + err.Error()), nil
 		}
+		if isBlank(string(call.Args)) {
+			call.Args = args
+		}
 		p.box.setArgs(args)
 	}
 	return p.tool.Execute(ctx, bytes.Clone(call.Args))
