@@ -28,6 +28,7 @@ type idleWatch struct {
 
 	mu       sync.Mutex
 	timer    *time.Timer
+	over     bool // nothing is left to end
 	finished bool
 	due      time.Duration // when the wait is over for a model that has said all, as time since began
 }
@@ -62,11 +63,14 @@ func (w *idleWatch) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
+	case w.over: // it came in the moment in which that became true
+		return
 	case w.finished && w.run.Err() != nil: // the fence has its own deadline
 		return
 	case w.finished && time.Since(w.began) < w.due: // it came for the silence before the last word
 		return
 	case w.finished || w.idle.Load():
+		w.over = true
 		close(w.late)
 		return
 	}
@@ -90,6 +94,7 @@ func (w *idleWatch) check() {
 func (w *idleWatch) stop() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.over = true
 	w.timer.Stop()
 	return w.idle.Load()
 }

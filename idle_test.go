@@ -3,11 +3,13 @@ package agentkernel_test
 import (
 	"context"
 	"iter"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -188,6 +190,27 @@ func TestDoneInTheLastMoment(t *testing.T) {
 				Retry: unretried, MaxEmptyRetries: -1})
 			require.Equal(t, 65*time.Second, time.Since(began))
 			require.Zero(t, final(log).Summary.Abandoned)
+		})
+	}
+}
+
+// TestSilenceInTheLastMoment: a model that returns without a word in the moment in which its silence
+// gets too long is not kept, nor is its run, by a watch that goes on.
+func TestSilenceInTheLastMoment(t *testing.T) {
+	for range 100 { // whether the watch looks before or after the end is a matter of chance
+		synctest.Test(t, func(t *testing.T) {
+			silent := func() weak.Pointer[[1 << 10]byte] {
+				own := new([1 << 10]byte)
+				play(t, agentkernel.Config{StreamIdleTimeout: time.Minute, Retry: unretried,
+					Model: modelOf(func(context.Context, agentkernel.ModelRequest, yieldFunc) {
+						time.Sleep(time.Minute)
+						runtime.KeepAlive(own)
+					})})
+				return weak.Make(own)
+			}()
+			time.Sleep(time.Hour)
+			runtime.GC()
+			require.Nil(t, silent.Value())
 		})
 	}
 }
