@@ -28,7 +28,7 @@ func (in increments) ends() []int {
 	return ends
 }
 
-// finishArgs turns the argument text of a call, which came in such pieces, into its Args. cut
+// finishArgs turns the argument text of a call, which came in those pieces, into its Args. cut
 // tells that the output limit ended the message within or behind this call, so that only text
 // that is an object itself is known to be whole.
 func finishArgs(call *ToolCall, came increments, cut bool) {
@@ -50,8 +50,8 @@ func finishArgs(call *ToolCall, came increments, cut bool) {
 	}
 }
 
-// resolveArgs reads argument text that is no object, for the reason err, but as providers
-// send one: behind a placeholder {}, or as a whole more than once. ends are where its pieces ended.
+// resolveArgs reads argument text that is no object, for the reason err, but as providers send
+// one: behind a placeholder {}, or as a whole more than once. ends are where its pieces ended.
 func resolveArgs(raw string, ends []int, err error) (json.RawMessage, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(raw, jsonSpace), "{}"); ok {
 		raw, ends = rest, shifted(ends, len(raw)-len(rest))

@@ -192,20 +192,13 @@ func (m Message) view() Message {
 func (m *Message) boxedView() AgentMessage {
 	switch {
 	case m.isText():
-		own := &struct {
-			message Message
-			blocks  [1]ContentBlock
-		}{*m, [1]ContentBlock(m.Content)}
-		own.message.Content, own.message.Usage = own.blocks[:], m.Usage.clone()
+		own := &single{*m, [1]ContentBlock(m.Content)}
+		own.message.Content, own.message.Usage = own.block[:], m.Usage.clone()
 		return inPlace(&own.message)
 	case len(m.Content) == 1 && m.Content[0].Image == nil:
-		own := &struct {
-			message Message
-			blocks  [1]ContentBlock
-			call    ToolCall
-		}{*m, [1]ContentBlock(m.Content), *m.Content[0].ToolCall}
-		own.blocks[0].ToolCall = &own.call
-		own.message.Content, own.message.Usage = own.blocks[:], m.Usage.clone()
+		own := &singleCall{*m, [1]ContentBlock(m.Content), [1]ToolCall{*m.Content[0].ToolCall}}
+		own.block[0].ToolCall = &own.call[0]
+		own.message.Content, own.message.Usage = own.block[:], m.Usage.clone()
 		return inPlace(&own.message)
 	}
 	return m.view()

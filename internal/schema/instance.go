@@ -29,7 +29,7 @@ func (v array) Format(f fmt.State, _ rune) { fmt.Fprint(f, show(v)) }
 func (v text) Format(f fmt.State, _ rune) { fmt.Fprint(f, show(v)) }
 
 // decoder builds the value of rest, which begins with valid JSON, and notes the properties
-// that come twice. It checks nothing: encoding/json did, which also bounds the depth.
+// that come twice. It checks nothing: who hands them in did, and has bounded their depth.
 type decoder struct {
 	rest  []byte
 	twice violations
