@@ -8,8 +8,7 @@ import (
 )
 
 // Library is a library under measurement. Its functions prepare one program each, outside of
-// the measured time; nil means that the library is not measured with that workload. README.md
-// tells what each program must do.
+// the measured time. README.md tells what each program must do.
 type Library struct {
 	Name string
 	// Text: one message of n deltas of the text, each handed to one consumer.
@@ -20,7 +19,8 @@ type Library struct {
 	// Turns: so many turns of so many calls of a tool that does nothing, one consumer; then a
 	// turn that answers with one delta.
 	Turns func(turns, calls int) Run
-	// Wire: one message from an endpoint, each text delta handed to one consumer.
+	// Wire: one message from an endpoint, each text delta handed to one consumer. Nil means that
+	// the library is not measured with that workload; the other functions are needed.
 	Wire func(url string, client *http.Client) Run
 }
 
