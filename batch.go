@@ -468,6 +468,9 @@ func (r *run) sayResults() {
 			return
 		}
 		c.said = true
+		if a.results == nil { // and it stays nil where there are none
+			a.results = make([]ToolResult, 0, len(a.running))
+		}
 		a.results = append(a.results, c.result)
 	}
 }

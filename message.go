@@ -163,10 +163,19 @@ func (m Message) HasToolCalls() bool {
 
 // ToolCalls returns the message's calls in their order.
 func (m Message) ToolCalls() []ToolCall {
-	var calls []ToolCall
-	for _, b := range m.Content {
-		if b.ToolCall != nil {
-			calls = append(calls, *b.ToolCall)
+	n := 0
+	for i := range m.Content {
+		if m.Content[i].ToolCall != nil {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	calls := make([]ToolCall, 0, n)
+	for i := range m.Content {
+		if call := m.Content[i].ToolCall; call != nil {
+			calls = append(calls, *call)
 		}
 	}
 	return calls
