@@ -80,14 +80,13 @@ func deltas(n int, text string) iter.Seq2[agentkernel.StreamEvent, error] {
 }
 
 func (s *source) yieldArgs(yield func(agentkernel.StreamEvent, error) bool) {
-	first := agentkernel.StreamEvent{Type: agentkernel.StreamEventToolCallDelta, Key: "0", ID: "call_0", Name: noopName, Delta: s.args[0]}
-	if !yield(first, nil) {
-		return
-	}
-	for _, piece := range s.args[1:] {
-		if !yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventToolCallDelta, Key: "0", Delta: piece}, nil) {
+	ev := agentkernel.StreamEvent{Type: agentkernel.StreamEventToolCallDelta, Key: "0", ID: "call_0", Name: noopName}
+	for _, piece := range s.args {
+		ev.Delta = piece
+		if !yield(ev, nil) {
 			return
 		}
+		ev.ID, ev.Name = "", ""
 	}
 	yield(agentkernel.StreamEvent{Type: agentkernel.StreamEventDone}, nil)
 }
