@@ -126,15 +126,16 @@ const (
 	visitOver
 )
 
-// enter reports whether the goroutine may act for the run; then leave must follow.
-func (v *visit) enter() bool {
+// enter reports whether the goroutine may act for the run; then leave must follow. Where it may
+// not, raced tells whether that is because another one was doing so.
+func (v *visit) enter() (ok, raced bool) {
 	for {
 		outside := v.state.Load()
 		if outside < 0 {
-			return false
+			return false, outside == visitInside
 		}
 		if v.state.CompareAndSwap(outside, visitInside) {
-			return true
+			return true, false
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -139,14 +140,16 @@ func TestHostileYieldFromHelper(t *testing.T) {
 	})
 }
 
-// TestHostileYieldConcurrently: yields of several goroutines end well or as a breach of protocol.
+// TestHostileYieldConcurrently: yields of several goroutines all count, or end as a breach of
+// protocol: none is lost in silence.
 func TestHostileYieldConcurrently(t *testing.T) {
-	for range 20 {
+	const workers, each = 2, 3
+	for range 3000 {
 		log := play(t, agentkernel.Config{Model: modelOf(func(_ context.Context, _ agentkernel.ModelRequest, yield yieldFunc) {
 			var all sync.WaitGroup
-			for range 4 {
+			for range workers {
 				all.Go(func() {
-					for range 50 {
+					for range each {
 						if !yield(textDelta("x"), nil) {
 							return
 						}
@@ -158,6 +161,8 @@ func TestHostileYieldConcurrently(t *testing.T) {
 		})})
 		if err := final(log).Err; err != nil {
 			require.ErrorIs(t, err, agentkernel.KindProtocol)
+		} else {
+			require.Equal(t, "assistant: "+strings.Repeat("x", workers*each), said(final(log).NewMessages)[1])
 		}
 	}
 }

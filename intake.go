@@ -75,8 +75,8 @@ func (in *intake) yield(ev *StreamEvent, err error) bool {
 	} else {
 		failure = known(ev.Type)
 	}
-	if !in.visit.enter() {
-		if in.visit.state.Load() == visitInside {
+	if ok, raced := in.visit.enter(); !ok {
+		if raced {
 			in.raced.Store(true)
 		}
 		return false
