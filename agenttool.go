@@ -184,6 +184,7 @@ var errTooDeep = errors.New("agents may not call agents any deeper")
 // ask runs one task to its end.
 func (cfg AgentToolConfig) ask(ctx context.Context, t *agentTask) {
 	i := slices.IndexFunc(cfg.Agents, func(a SubAgent) bool { return a.Name == t.Agent })
+	env, _ := ctx.Value(callKey{}).(*callEnv)
 	switch {
 	case i < 0: // a middleware may write what the schema does not allow
 		t.err = fmt.Errorf("there is no agent %q", t.Agent)
@@ -191,8 +192,10 @@ func (cfg AgentToolConfig) ask(ctx context.Context, t *agentTask) {
 	case ctx.Err() != nil:
 		t.err = fmt.Errorf("not begun: %w", context.Cause(ctx))
 		return
+	case env != nil && env.Err() != nil:
+		t.err = fmt.Errorf("not begun: %w", context.Cause(env))
+		return
 	}
-	env, _ := ctx.Value(callKey{}).(*callEnv)
 	j := job{cfg: cfg.Agents[i].Config, prompts: []AgentMessage{UserMessage(t.Prompt)}, queued: new(ledger), bound: true}
 	if env != nil {
 		if env.maxDepth > 0 && env.depth >= env.maxDepth {
@@ -204,6 +207,9 @@ func (cfg AgentToolConfig) ask(ctx context.Context, t *agentTask) {
 		j.cfg.MaxDepth = shallower(j.cfg.MaxDepth, env.maxDepth)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	if env != nil { // a middleware may have handed on a context that outlives the call's
+		defer context.AfterFunc(env, func() { cancel(context.Cause(env)) })()
+	}
 	events := start(ctx, cancel, j).events
 	defer func() { // nothing to do, unless something below panics
 		cancel(nil)

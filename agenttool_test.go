@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -425,4 +426,77 @@ func ExampleAgentTool() {
 	// Output:
 	// sub-agent: The tower is 330 m high.
 	// agent: 330 m.
+}
+
+// TestSubAgentsEndWithTheirCall also where a middleware hands on a context that does not, and goes
+// on asking.
+func TestSubAgentsEndWithTheirCall(t *testing.T) {
+	detach := func(next agentkernel.ToolHandler) agentkernel.ToolHandler {
+		return func(ctx context.Context, call agentkernel.ToolCall) (result agentkernel.ToolResult, err error) {
+			for range 10 {
+				result, err = next(context.WithoutCancel(ctx), call)
+			}
+			return result, err
+		}
+	}
+	for _, forward := range forwardModes {
+		for want, took := range map[agentkernel.ToolCause]time.Duration{
+			agentkernel.ToolInterrupted: time.Second,     // aborted then
+			agentkernel.ToolTimeout:     5 * time.Second, // a second, and StopTimeout
+		} {
+			t.Run(fmt.Sprint(forward, " ", want), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					stalled := agenttest.Script(slices.Repeat([]agenttest.Reply{agenttest.Text("half").Stall()}, 10)...)
+					cfg := agentkernel.Config{Model: agenttest.Script(agenttest.Call("1", "ask", askArgs("single", "a: x")), agenttest.Text("ok")),
+						Middleware: []agentkernel.Middleware{detach}, StopTimeout: 4 * time.Second,
+						Tools: []agentkernel.Tool{agents(t, forward, map[string]agentkernel.Config{"a": {Model: stalled}})}}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if want == agentkernel.ToolTimeout {
+						cfg.ToolTimeout = time.Second
+					} else {
+						time.AfterFunc(time.Second, cancel)
+					}
+					began := time.Now()
+					log := collect(agentkernel.AgentLoop(ctx, cfg, nil, agentkernel.UserMessage("hi")))
+					require.NoError(t, agenttest.CheckEvents(log))
+					require.Equal(t, took, time.Since(began))
+					require.Equal(t, want, results(log)["ask"].Cause)
+					require.Len(t, stalled.Requests(), 1)
+				})
+			})
+		}
+	}
+}
+
+// TestCallThatKeepsAskingLate: a call whose time is up, and which goes on to start runs, is left
+// behind once, and nothing waits for it any more.
+func TestCallThatKeepsAskingLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		sub := modelOf(func(_ context.Context, _ agentkernel.ModelRequest, yield yieldFunc) {
+			if asked.Add(1) == 1 {
+				time.Sleep(2500 * time.Millisecond) // when the call is late already
+			}
+			yield(textDelta("ok"), nil)
+			yield(done(""), nil)
+		})
+		cfg := agentkernel.Config{Model: agenttest.Script(agenttest.Call("1", "ask", askArgs("single", "a: x")), agenttest.Text("ok")),
+			Tools:       []agentkernel.Tool{agents(t, agentkernel.ForwardEvents, map[string]agentkernel.Config{"a": {Model: sub}})},
+			ToolTimeout: time.Second, StopTimeout: time.Second,
+			Middleware: []agentkernel.Middleware{func(next agentkernel.ToolHandler) agentkernel.ToolHandler {
+				return func(ctx context.Context, call agentkernel.ToolCall) (agentkernel.ToolResult, error) {
+					for range 10 {
+						_, _ = next(context.WithoutCancel(ctx), call)
+					}
+					time.Sleep(time.Hour)
+					return agentkernel.ToolResult{}, nil
+				}
+			}}}
+		log := play(t, cfg)
+		require.NoError(t, final(log).Err)
+		require.Equal(t, []string{"ask timeout"}, causes(log))
+		require.Equal(t, 1, final(log).Summary.Abandoned)
+		time.Sleep(2 * time.Hour) // until all that was left behind has come back
+	})
 }

@@ -310,7 +310,8 @@ func (b *batch) pass(m relayed) {
 			b.finish(*c.held)
 		case c.overdue:
 			late := b.expect()
-			time.AfterFunc(b.r.cfg.StopTimeout/4, func() { late <- c }) // has room: once a call
+			c.overdue = false                                           // until that moment, whatever else it runs
+			time.AfterFunc(b.r.cfg.StopTimeout/4, func() { late <- c }) // has room: one at a time for a call
 		}
 	}
 }
@@ -327,6 +328,7 @@ func (b *batch) abandon(c *callRun) {
 		return
 	case c.children > 0:
 		c.overdue = true
+		c.cancel(errToolTimeout) // unless it was cancelled before
 		return
 	case c.held != nil:
 		b.finish(*c.held)
