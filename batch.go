@@ -289,10 +289,11 @@ func (b *batch) finish(o outcome) {
 	}
 }
 
-// pass puts an event of a run that a call made on the stream, while that call is open.
+// pass puts an event of a run that a call made on the stream, while that call is open and has not
+// come back without an answer: what it still makes then, nobody waits for.
 func (b *batch) pass(m relayed) {
 	c := m.call
-	if c.state != callOpen {
+	if c.state != callOpen || c.waits != nil {
 		return
 	}
 	b.r.pass(&m.ev)

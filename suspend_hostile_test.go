@@ -171,3 +171,29 @@ func orphans(history []agentkernel.AgentMessage) (open []string) {
 	}
 	return open
 }
+
+// TestSuspendedCallMakesNoMoreRuns: what a gate starts behind its back, once it has said that it has
+// no answer, does not show.
+func TestSuspendedCallMakesNoMoreRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := agents(t, agentkernel.ForwardEvents, map[string]agentkernel.Config{"a": {Model: agenttest.Script(agenttest.Text("half").Stall())}})
+		slow := tool("slow", func(context.Context) (agentkernel.ToolResult, error) {
+			time.Sleep(3 * time.Second)
+			return agentkernel.TextResult("slow"), nil
+		})
+		log := play(t, agentkernel.Config{
+			Model: agenttest.Script(agenttest.Calls("slow", "t")), Tools: []agentkernel.Tool{safe(slow), safe(echo("t"))},
+			Gate: func(ctx context.Context, req agentkernel.GateRequest) (agentkernel.GateDecision, error) {
+				if req.Call.Name == "slow" {
+					return agentkernel.GateDecision{Allow: true}, nil
+				}
+				go func() {
+					time.Sleep(time.Second)
+					_, _ = ask.Execute(ctx, []byte(askArgs("single", "a: x")))
+				}()
+				return agentkernel.GateDecision{}, agentkernel.Suspend(agentkernel.ProgressPayload{Text: "may I?"})
+			},
+		})
+		require.Equal(t, agentkernel.EndSuspended, endReason(log))
+	})
+}
