@@ -29,7 +29,7 @@ type modelCall struct {
 type answer struct {
 	message *Message
 	// shown is the copy of message that the events share. Once it was handed out the run looks
-	// into it no more: a listener that writes into it harms only itself.
+	// into it no more: a listener that writes into it reaches neither the run nor the history.
 	shown   AgentMessage
 	calls   []ToolCall
 	args    []json.RawMessage // those of the calls as the events show them

@@ -143,8 +143,13 @@ func TestHostileYieldFromHelper(t *testing.T) {
 // TestHostileYieldConcurrently: yields of several goroutines all count, or end as a breach of
 // protocol: none is lost in silence.
 func TestHostileYieldConcurrently(t *testing.T) {
-	const workers, each = 2, 3
-	for range 3000 {
+	// The few are done while another one still looks; the many race again and again.
+	t.Run("few", func(t *testing.T) { yieldConcurrently(t, 3000, 2, 3) })
+	t.Run("many", func(t *testing.T) { yieldConcurrently(t, 20, 4, 50) })
+}
+
+func yieldConcurrently(t *testing.T, runs, workers, each int) {
+	for range runs {
 		log := play(t, agentkernel.Config{Model: modelOf(func(_ context.Context, _ agentkernel.ModelRequest, yield yieldFunc) {
 			var all sync.WaitGroup
 			for range workers {

@@ -163,20 +163,16 @@ func (m Message) HasToolCalls() bool {
 
 // ToolCalls returns the message's calls in their order.
 func (m Message) ToolCalls() []ToolCall {
-	n := 0
+	var calls []ToolCall
 	for i := range m.Content {
-		if m.Content[i].ToolCall != nil {
-			n++
+		call := m.Content[i].ToolCall
+		if call == nil {
+			continue
 		}
-	}
-	if n == 0 {
-		return nil
-	}
-	calls := make([]ToolCall, 0, n)
-	for i := range m.Content {
-		if call := m.Content[i].ToolCall; call != nil {
-			calls = append(calls, *call)
+		if calls == nil { // behind the first call hardly anything else comes
+			calls = make([]ToolCall, 0, len(m.Content)-i)
 		}
+		calls = append(calls, *call)
 	}
 	return calls
 }
